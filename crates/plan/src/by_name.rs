@@ -364,11 +364,9 @@ mod tests {
     #[test]
     fn places_of_parameters_are_judged() {
         use Around::{Compared, Expression, Limit};
-        let around = |sql: &str| -> Result<Vec<Around>, String> {
-            match parameters(sql.as_bytes(), LexMode::default()) {
-                Ok(found) => Ok(found.iter().map(|p| p.around).collect()),
-                Err(refusal) => Err(refusal.about),
-            }
+        let around = |sql: &str| -> Planned<Vec<Around>> {
+            let found = parameters(sql.as_bytes(), LexMode::default())?;
+            Ok(found.iter().map(|p| p.around).collect())
         };
         for (sql, expected) in [
             (

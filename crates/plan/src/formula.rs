@@ -12,11 +12,11 @@ use std::ops::Range;
 
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
-use crate::errors;
+use crate::errors::NotUnderstood;
 use crate::finishing::{Comparison, Test};
 use crate::lex::{Token, TokenKind};
 use crate::plan::{Piece, Text};
-use crate::planner::{Planned, Planner, TextBuilder, refuse};
+use crate::planner::{Planned, Planner, TextBuilder};
 
 /// What a leaf of a condition becomes: a text that is true of all rows of which the leaf is true,
 /// and the test that decides.
@@ -143,7 +143,7 @@ impl Planner<'_> {
         let mut operands = Vec::new();
         chain(expr, op, &mut operands);
         if operands.len() > 1 && self.reads_otherwise(tokens.clone()) {
-            return refuse(&errors::NOT_UNDERSTOOD, "XOR, || or && beside AND or OR");
+            return NotUnderstood::Beside("XOR, || or &&", "AND or OR").refuse();
         }
         let word = if *op == BinaryOperator::And {
             "and"
@@ -156,7 +156,7 @@ impl Planner<'_> {
             std::iter::once(tokens).collect()
         };
         if places.len() != operands.len() || places.iter().any(Range::is_empty) {
-            return refuse(&errors::NOT_UNDERSTOOD, "a condition");
+            return NotUnderstood::Condition.refuse();
         }
         Ok(operands.into_iter().zip(places).collect())
     }
@@ -208,7 +208,7 @@ impl Planner<'_> {
             Expr::Nested(inner) => {
                 let close = self.closing(tokens.start)?;
                 if close + 1 != tokens.end || !self.tokens[tokens.start].is(b'(') {
-                    return refuse(&errors::NOT_UNDERSTOOD, "parentheses");
+                    return NotUnderstood::Parentheses.refuse();
                 }
                 self.formula(inner, tokens.start + 1..close, negated, leaf)
             }
@@ -218,7 +218,7 @@ impl Planner<'_> {
             } => {
                 // without parentheses, how far NOT reaches depends on the session's sql_mode
                 if !matches!(inner.as_ref(), Expr::Nested(_)) {
-                    return refuse(&errors::NOT_UNDERSTOOD, "NOT without parentheses");
+                    return NotUnderstood::Without("NOT", "parentheses").refuse();
                 }
                 self.formula(inner, tokens.start + 1..tokens.end, !negated, leaf)
             }

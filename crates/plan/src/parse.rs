@@ -17,9 +17,9 @@ use sqlparser::parser::{Parser, ParserOptions};
 use sqlparser::tokenizer::{Token as Theirs, TokenWithSpan, Tokenizer};
 
 use crate::dialect::{self, Servers};
-use crate::errors::{self, Refusal};
+use crate::errors::{NotUnderstood, Refusal};
 use crate::lex::{Token, TokenKind};
-use crate::planner::{Planned, refuse};
+use crate::planner::Planned;
 
 /// The stack of a thread that plans statements, as sessions do. Memory is used only as far as the
 /// stack grows.
@@ -225,8 +225,8 @@ pub(crate) fn with_room<R>(levels: usize, work: impl FnOnce() -> R) -> R {
 
 /// The refusal of a statement that may be deeper than [`MAX_LEVELS`].
 pub(crate) fn too_deep() -> Refusal {
-    let about = format!("more than {MAX_LEVELS} operators and keywords within each other");
-    Refusal::new(&errors::NOT_UNDERSTOOD, about)
+    let what = "operators and keywords within each other";
+    NotUnderstood::TooMany(MAX_LEVELS, what).into()
 }
 
 /// The parser over a text, unless its tree could be deeper than the stack that is left.
@@ -234,7 +234,7 @@ fn parser(text: &str) -> Planned<Parser<'static>> {
     static DIALECT: Servers = Servers;
     let tokens = Tokenizer::new(&DIALECT, text).tokenize_with_location();
     let Ok(tokens) = tokens else {
-        return refuse(&errors::NOT_UNDERSTOOD, "its words");
+        return NotUnderstood::Words.refuse();
     };
     let levels = levels_of_theirs(&tokens);
     let room = stacker::remaining_stack().unwrap_or_default();
@@ -245,8 +245,7 @@ fn parser(text: &str) -> Planned<Parser<'static>> {
         .iter()
         .filter(|t| matches!(&t.token, Theirs::Word(word) if word.keyword == Keyword::DIV));
     if divisions.count() > MAX_DIVISIONS {
-        let about = format!("more than {MAX_DIVISIONS} times DIV");
-        return refuse(&errors::NOT_UNDERSTOOD, about);
+        return NotUnderstood::TooMany(MAX_DIVISIONS, "times DIV").refuse();
     }
     let options = ParserOptions::new().with_trailing_commas(false);
     Ok(Parser::new(&DIALECT)
@@ -257,19 +256,17 @@ fn parser(text: &str) -> Planned<Parser<'static>> {
 fn ended<T>(parser: &Parser, read: T) -> Planned<T> {
     match parser.peek_token_ref().token {
         Theirs::EOF => Ok(read),
-        _ => refuse(&errors::NOT_UNDERSTOOD, "text behind its end"),
+        _ => NotUnderstood::TextBehind("its end").refuse(),
     }
 }
-
-const CHAIN: &str = "LIKE, IN, BETWEEN or REGEXP of another one without parentheses";
 
 /// Parses one statement.
 pub(crate) fn statement(text: &str) -> Planned<Statement> {
     let mut parser = parser(text)?;
     match parser.parse_statement() {
         Ok(statement) if dialect::is_clear(&statement) => ended(&parser, statement),
-        Ok(_) => refuse(&errors::NOT_UNDERSTOOD, CHAIN),
-        Err(_) => refuse(&errors::NOT_UNDERSTOOD, "its grammar"),
+        Ok(_) => NotUnderstood::ChainedPredicates.refuse(),
+        Err(_) => NotUnderstood::Grammar.refuse(),
     }
 }
 
@@ -278,8 +275,8 @@ pub(crate) fn expression(text: &str) -> Planned<Expr> {
     let mut parser = parser(text)?;
     match parser.parse_expr() {
         Ok(expression) if dialect::is_clear(&expression) => ended(&parser, expression),
-        Ok(_) => refuse(&errors::NOT_UNDERSTOOD, CHAIN),
-        Err(_) => refuse(&errors::NOT_UNDERSTOOD, "its grammar"),
+        Ok(_) => NotUnderstood::ChainedPredicates.refuse(),
+        Err(_) => NotUnderstood::Grammar.refuse(),
     }
 }
 

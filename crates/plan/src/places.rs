@@ -8,15 +8,15 @@ use std::ops::Range;
 
 use sqlparser::ast::{Expr, ObjectName};
 
-use crate::errors;
-use crate::planner::{Planned, Planner, refuse};
+use crate::errors::NotUnderstood;
+use crate::planner::{Planned, Planner};
 
 impl Planner<'_> {
     pub(crate) fn judge_name(&mut self, name: &ObjectName) -> Planned<Vec<String>> {
         let mut parts = Vec::new();
         for part in &name.0 {
             let Some(ident) = part.as_ident() else {
-                return refuse(&errors::NOT_UNDERSTOOD, "a name");
+                return NotUnderstood::Name.refuse();
             };
             self.judge(ident)?;
             parts.push(ident.value.clone());
@@ -69,7 +69,7 @@ impl Planner<'_> {
                 break;
             }
         }
-        refuse(&errors::NOT_UNDERSTOOD, "parentheses")
+        NotUnderstood::Parentheses.refuse()
     }
 }
 

@@ -16,7 +16,7 @@ use onionskin_schema::Table;
 use sqlparser::ast::{Expr, Ident, UnaryOperator, Value};
 use sqlparser::tokenizer::{Location, Span};
 
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood};
 pub(crate) use crate::errors::{Planned, refuse};
 use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::plan::Computed;
@@ -159,14 +159,13 @@ impl<'a> Planner<'a> {
             t.kind == TokenKind::Hint && memchr::memmem::find(&text, b"set_var").is_some()
         };
         if !near.is_empty() && tokens.iter().any(sets) {
-            return refuse(&errors::NOT_UNDERSTOOD, "SET_VAR in a hint");
+            return NotUnderstood::Within("SET_VAR", "a hint").refuse();
         }
         if !near.is_empty() && calls_with_a_blank(request, &tokens) {
-            let about = "a blank between a function's name and its parenthesis";
-            return refuse(&errors::NOT_UNDERSTOOD, about);
+            return NotUnderstood::BlankBehindFunction.refuse();
         }
-        let parse_text = parse_text(request.sql, &tokens, request.template)
-            .ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "an identifier is not UTF-8"))?;
+        let parse_text =
+            parse_text(request.sql, &tokens, request.template).ok_or(NotUnderstood::NotUtf8)?;
         let offsets = (!parse_text.is_ascii()).then(|| {
             parse_text
                 .char_indices()
@@ -498,10 +497,8 @@ impl<'a> Planner<'a> {
             for table in &self.near {
                 let protected = table.column(&name).is_some_and(|c| c.protection.is_some());
                 if protected && !is_edited(token.start) {
-                    return refuse(
-                        &errors::NOT_UNDERSTOOD,
-                        format!("column {}.{}", table.name, name),
-                    );
+                    let column = format!("{}.{name}", table.name);
+                    return NotUnderstood::UnreadColumn(column).refuse();
                 }
             }
         }

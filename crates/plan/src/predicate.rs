@@ -14,7 +14,7 @@ use sqlparser::ast::{
 };
 
 use crate::comparable::{equality, exact_order, no_order, same_tokens};
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::lex::LiteralKind;
 use crate::plan::{Among, ColumnUse, Piece, Purpose, Source};
 use crate::planner::{Planned, Planner, quoted, refuse};
@@ -440,7 +440,7 @@ impl Planner<'_> {
             || function.null_treatment.is_some()
             || !matches!(function.parameters, FunctionArguments::None)
         {
-            return refuse(&errors::NOT_UNDERSTOOD, "a window or filter of a function");
+            return NotUnderstood::PartOf("a window or filter", "a function").refuse();
         }
         if Self::function_name(function) == "count"
             && let Some((argument, distinct)) = Self::single_argument(function)
@@ -462,7 +462,7 @@ impl Planner<'_> {
                     match argument {
                         FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => self.scan(e, scope)?,
                         FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => {}
-                        _ => return refuse(&errors::NOT_UNDERSTOOD, "an argument of a function"),
+                        _ => return NotUnderstood::PartOf("an argument", "a function").refuse(),
                     }
                 }
                 for clause in &list.clauses {
@@ -472,7 +472,7 @@ impl Planner<'_> {
                         }
                         FunctionArgumentClause::Limit(e) => self.scan(e, scope)?,
                         FunctionArgumentClause::Separator(_) => {}
-                        _ => return refuse(&errors::NOT_UNDERSTOOD, "a clause of a function"),
+                        _ => return NotUnderstood::ClauseOf("a function").refuse(),
                     }
                 }
                 Ok(())
@@ -501,7 +501,7 @@ fn operands(expr: &Expr) -> Planned<Vec<&Expr>> {
             | UnaryOperator::Not
             | UnaryOperator::BangNot
             | UnaryOperator::BitwiseNot => vec![e],
-            _ => return refuse(&errors::NOT_UNDERSTOOD, "an operator"),
+            _ => return NotUnderstood::Operator.refuse(),
         },
         Expr::Tuple(items) => items.iter().collect(),
         Expr::Like {
@@ -567,7 +567,7 @@ fn operands(expr: &Expr) -> Planned<Vec<&Expr>> {
             what.chain(trim_characters.iter().flatten()).collect()
         }
         Expr::Interval(interval) => vec![&interval.value],
-        _ => return refuse(&errors::NOT_UNDERSTOOD, "an expression"),
+        _ => return NotUnderstood::Expression.refuse(),
     })
 }
 

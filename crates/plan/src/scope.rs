@@ -6,7 +6,7 @@ use onionskin_schema::Table;
 use onionskin_value::SqlType;
 use sqlparser::ast::{Expr, Ident};
 
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::fetch::unnested;
 use crate::plan::ColumnUse;
 use crate::planner::{Planned, refuse};
@@ -63,7 +63,7 @@ impl<'p> Scope<'p> {
             [column] => self.resolve_bare(column),
             [table, column] => self.resolve_in(None, table, column),
             [database, table, column] => self.resolve_in(Some(database), table, column),
-            _ => refuse(&errors::NOT_UNDERSTOOD, "a name of more than three parts"),
+            _ => NotUnderstood::NameParts("a name", "three").refuse(),
         }
     }
 

@@ -372,7 +372,7 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
     match &plan.action {
         Action::Relay => out.push_str("relay\n"),
         Action::ByName(_) => out.push_str("by name\n"),
-        Action::Refuse(r) => writeln!(out, "refuse {} {}", r.entry.code, r.about).unwrap(),
+        Action::Refuse(r) => writeln!(out, "refuse {r}").unwrap(),
         Action::Server { text: t, result } => {
             writeln!(out, "1: {}", text(t, &plan)).unwrap();
             if let Some(items) = result {

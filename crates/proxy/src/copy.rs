@@ -2,6 +2,7 @@
 //! and carried out as a definition of its own.
 
 use onionskin_physical::{definition_text, with_ids};
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{Action, Copied, Outcome as PlanOutcome, Request, Template, errors};
 use onionskin_schema::{NewColumn, TableName, copy_definition, identifier};
 use onionskin_value::Charset;
@@ -76,8 +77,11 @@ impl Session {
         let lex = self.space.settings.lex;
         if lex.no_backslash_escapes && sql.contains('\\') {
             // servers print backslashes as escapes under every sql_mode
-            let about = "CREATE TABLE … LIKE or … SELECT under NO_BACKSLASH_ESCAPES, of a definition with backslashes";
-            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+            return Err(NotUnderstood::Under(
+                "a copy of a definition with backslashes",
+                "NO_BACKSLASH_ESCAPES",
+            )
+            .into());
         }
         if template.read(sql.as_bytes(), lex).is_err() || template.multiple {
             return Err(Failure::refused(&errors::DAMAGED, about));

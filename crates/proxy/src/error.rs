@@ -2,6 +2,7 @@
 
 use onionskin_crypt::{OpenError, SealError};
 use onionskin_keys::KeyError;
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{Refusal, errors};
 use onionskin_value::{StoreError, ValueError};
 use onionskin_wire::WireError;
@@ -11,7 +12,7 @@ use crate::server_errors;
 
 /// Whether a cell did not open, which tables that were exchanged can cause.
 fn does_not_open(refusal: &Refusal) -> bool {
-    refusal.entry == &errors::TAMPERED || refusal.entry == &errors::UNKNOWN_KEY
+    refusal.is_any(&[&errors::TAMPERED, &errors::UNKNOWN_KEY])
 }
 
 /// Ends a statement or a session.
@@ -42,7 +43,7 @@ pub(crate) enum Failure {
 impl std::fmt::Debug for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Failure::Refused(r) => write!(f, "{} {}", r.entry.code, r.about),
+            Failure::Refused(r) => write!(f, "{r}"),
             Failure::Value(e) => write!(f, "value error {}", e.code),
             Failure::Server { code, .. } => write!(f, "server error {code}"),
             Failure::Stale => f.write_str("stale snapshot"),
@@ -58,6 +59,12 @@ pub(crate) type Outcome<T> = Result<T, Failure>;
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         Failure::Refused(refusal)
+    }
+}
+
+impl From<NotUnderstood> for Failure {
+    fn from(reason: NotUnderstood) -> Self {
+        Failure::Refused(reason.into())
     }
 }
 
@@ -145,8 +152,8 @@ impl Failure {
     /// drivers know that, and take another connection.
     pub fn packet(&self) -> Option<ErrPacket<'_>> {
         let of = |r: &Refusal| {
-            let state = r.entry.state.as_bytes().try_into().unwrap_or(*b"HY000");
-            ErrPacket::new(r.entry.number, state, r.message().into_bytes())
+            let state = r.state().as_bytes().try_into().unwrap_or(*b"HY000");
+            ErrPacket::new(r.number(), state, r.message().into_bytes())
         };
         Some(match self {
             Failure::Refused(refusal) => of(refusal),
@@ -170,11 +177,8 @@ pub(crate) fn too_long() -> Failure {
     Failure::refused(&errors::TOO_BIG, "`max_allowed_packet`")
 }
 
-/// Why a statement is refused whose table the engine misses and the server has.
-pub(crate) const NOT_KNOWN: &str = "a table that is not known";
-
 /// Whether a statement was refused because of a table that the snapshot lacks. Another session may
 /// have made it meanwhile.
 fn is_not_known(refusal: &Refusal) -> bool {
-    refusal.entry == &errors::NOT_UNDERSTOOD && refusal.about == NOT_KNOWN
+    refusal.reason() == Some(&NotUnderstood::MissingOnEngine)
 }

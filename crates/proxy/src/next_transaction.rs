@@ -5,7 +5,8 @@
 //! its own has used it, and said again in front of that statement if the proxy has asked something
 //! in between.
 
-use onionskin_plan::{Action, Facts, Plan, Verb, errors};
+use onionskin_plan::errors::NotUnderstood;
+use onionskin_plan::{Action, Facts, Plan, Verb};
 use onionskin_value::Family;
 use onionskin_wire::StatusFlags;
 
@@ -71,10 +72,7 @@ impl Session {
         if self.next_transaction.is_unclear {
             // the server has forgotten it in any case
             self.next_transaction = NextTransaction::default();
-            return Err(Failure::refused(
-                &errors::NOT_UNDERSTOOD,
-                "what SET TRANSACTION said before a statement that failed; say it again",
-            ));
+            return Err(NotUnderstood::TransactionForgotten.into());
         }
         let found = self.server.found;
         for sql in &self.next_transaction.said {
@@ -178,9 +176,6 @@ fn begins_at_once(plan: &Plan) -> Outcome<()> {
     };
     match at_once {
         true => Ok(()),
-        false => Err(Failure::refused(
-            &errors::NOT_UNDERSTOOD,
-            "what SET TRANSACTION says of it; say it with SESSION, or begin a transaction",
-        )),
+        false => Err(NotUnderstood::TransactionAtOnce.into()),
     }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use onionskin_plan::{COLLATION, Catalog, Known, errors};
+use onionskin_plan::errors::NotUnderstood;
+use onionskin_plan::{COLLATION, Catalog, Known};
 use onionskin_schema::TableName;
 
-use crate::error::{Failure, Outcome};
+use crate::error::Outcome;
 use crate::hex::unhex;
 use crate::session::Session;
 
@@ -13,7 +14,7 @@ impl Session {
     /// Names of tables near which a text that cannot be read is refused, whatever the server shows
     /// under them. These are names that are pinned or that an enforced section names, tables that
     /// an enforced pattern matches, and views, because any of these tables may be behind them.
-    pub(crate) fn names_to_guard(&mut self, entry: &'static errors::Entry) -> Outcome<Vec<String>> {
+    pub(crate) fn names_to_guard(&mut self) -> Outcome<Vec<String>> {
         let shared = Arc::clone(&self.shared);
         let config = &shared.config;
         let pins = config.pins.as_ref().map(|file| file.pins());
@@ -34,7 +35,7 @@ impl Session {
             let name = |at: usize| {
                 let digits = row.get(at).and_then(Option::as_deref);
                 let name = digits.and_then(unhex).map(String::from_utf8);
-                let unknown = || Failure::refused(entry, "the names of tables");
+                let unknown = || self.unread(NotUnderstood::TableNames);
                 name.and_then(Result::ok).ok_or_else(unknown)
             };
             let (database, table) = (name(0)?, name(1)?);

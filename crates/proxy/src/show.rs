@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{ColumnUse, Piece, ResultItem, Show, errors};
 use onionskin_schema::{
     Dialect, Table, show_columns_row, show_create_table, show_create_view, show_index_row,
@@ -124,7 +125,7 @@ impl Session {
                     .and_then(|b| String::from_utf8(b).ok());
                 text.ok_or_else(|| Failure::refused(&errors::CHARACTER_SET, "LIKE"))
             }
-            _ => Err(Failure::refused(&errors::NOT_UNDERSTOOD, "LIKE")),
+            _ => Err(NotUnderstood::Clause("LIKE").into()),
         }
     }
 

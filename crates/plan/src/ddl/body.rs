@@ -13,7 +13,7 @@ use super::key_length::PlainPart;
 use super::key_parts::{Indexed, ProtectedPart};
 use super::reader::Reader;
 use super::{DdlPiece, Pieces, Prefixed, Reference, schema_refusal};
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::planner::{Planned, identifier, quoted, refuse};
 
 /// An element of the body.
@@ -86,10 +86,10 @@ impl<'a> Body<'a> {
 
     fn read_column(&mut self, tokens: &Range<usize>) -> Planned<ElementKind> {
         let Some(name) = self.r.tokens.get(tokens.start) else {
-            return refuse(&errors::NOT_UNDERSTOOD, "a column");
+            return NotUnderstood::PartOf("an element", "the definition").refuse();
         };
         let Some(name) = identifier(self.r.sql(), name) else {
-            return refuse(&errors::NOT_UNDERSTOOD, "a column's name");
+            return NotUnderstood::NameOf("a column").refuse();
         };
         let wanted = protection(self.r, tokens.clone(), self.names, &name)?;
         let Some(wanted) = wanted else {

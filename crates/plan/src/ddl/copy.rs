@@ -7,7 +7,7 @@ use onionskin_schema::same_name;
 
 use super::Copied;
 use super::reader::Reader;
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::lex::TokenKind;
 use crate::plan::Action;
 use crate::planner::{Known, Planned, refuse};
@@ -58,7 +58,7 @@ pub(super) fn like(
         );
     }
     if !r.done() {
-        return refuse(&errors::NOT_UNDERSTOOD, "text behind LIKE");
+        return NotUnderstood::TextBehind("LIKE").refuse();
     }
     let head = &r.tokens[..behind_name];
     if head.iter().any(|t| t.kind == TokenKind::Executable) {

@@ -10,7 +10,7 @@ use super::collation::{default_of, table_collation};
 use super::reader::Reader;
 use super::select::{self, Head, check_comments};
 use super::{Ddl, Decided, Pieces, check_names, define, has_encrypted};
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood};
 use crate::lex::Token;
 use crate::plan::Action;
 use crate::planner::{Planned, Request, refuse};
@@ -97,9 +97,7 @@ fn head(r: &mut Reader) -> Planned<Option<Head>> {
     let temporary = r.eat("temporary");
     r.eat("table");
     let if_absent = r.eat("if") && r.eat("not") && r.eat("exists");
-    let (database, name) = r
-        .table()
-        .ok_or_else(|| Refusal::new(&errors::NOT_UNDERSTOOD, "the table's name"))?;
+    let (database, name) = r.table().ok_or(NotUnderstood::NameOf("the table"))?;
     match database {
         Some(database) => Ok(Some(Head {
             database,

@@ -8,7 +8,7 @@ use super::key_length::KeyKind;
 use super::key_parts::{Key, KeyParts, existing};
 use super::reader::Reader;
 use super::{Ddl, Decided, Pieces, check_names, define};
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::lex::Token;
 use crate::plan::Action;
 use crate::planner::{Known, Planned, Request, refuse};
@@ -54,7 +54,7 @@ pub(crate) fn index<'a>(
 }
 
 fn not_understood() -> Refusal {
-    Refusal::new(&errors::NOT_UNDERSTOOD, "CREATE INDEX")
+    Refusal::from(NotUnderstood::Clause("CREATE INDEX"))
 }
 
 /// What stands between CREATE and INDEX.

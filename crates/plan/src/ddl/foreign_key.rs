@@ -12,7 +12,7 @@ use onionskin_value::SqlType;
 
 use super::reader::Reader;
 use super::{DdlPiece, Pieces, Reference};
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::planner::{Known, Planned, quoted, refuse};
 use crate::scope::position;
 
@@ -115,7 +115,7 @@ struct ForeignKey {
 }
 
 fn read(reader: &Reader, element: &Range<usize>) -> Planned<ForeignKey> {
-    let bad = || Refusal::new(&errors::NOT_UNDERSTOOD, "FOREIGN KEY");
+    let bad = || Refusal::from(NotUnderstood::Clause("FOREIGN KEY"));
     let mut r = Reader::over(reader.request, reader.tokens, element.clone());
     while !r.done() && !r.token().is_some_and(|t| t.is(b'(')) {
         r.at += 1;
@@ -202,7 +202,7 @@ pub(super) fn foreign_key(
     let mut sides = Vec::new();
     for (column, other) in key.columns.iter().zip(&key.others) {
         let (Some(column), Some(other)) = (name_at(column), name_at(other)) else {
-            return refuse(&errors::NOT_UNDERSTOOD, "FOREIGN KEY");
+            return NotUnderstood::Clause("FOREIGN KEY").refuse();
         };
         let pair = ((this.column)(&column), referred(reader, &key, this, &other));
         match &pair {
@@ -279,7 +279,7 @@ fn check_actions(reader: &Reader, range: Range<usize>) -> Planned<()> {
         if r.eat("on") {
             let update = r.eat("update");
             if !update && !r.eat("delete") {
-                return refuse(&errors::NOT_UNDERSTOOD, "FOREIGN KEY … ON");
+                return NotUnderstood::Clause("FOREIGN KEY … ON").refuse();
             }
             let what = if update { "UPDATE" } else { "DELETE" };
             let sound = r.is("restrict") || r.is("no") || (!update && r.is("cascade"));
@@ -304,7 +304,7 @@ pub(super) fn in_column(reader: &Reader, element: &Range<usize>, this: &ThisTabl
         return Ok(());
     }
     let Some((database, table)) = r.table() else {
-        return refuse(&errors::NOT_UNDERSTOOD, "REFERENCES");
+        return NotUnderstood::Clause("REFERENCES").refuse();
     };
     let list = r.parenthesized().unwrap_or(r.at..r.at);
     let key = ForeignKey {

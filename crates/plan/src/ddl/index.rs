@@ -6,7 +6,7 @@ use super::key_length::KeyKind;
 use super::key_parts::{Indexed, Key, KeyParts, mentioned};
 use super::reader::Reader;
 use super::{DdlPiece, Pieces};
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::planner::{Planned, quoted, refuse};
 
 /// Names of a table's indexes, which an index without a name must not get.
@@ -112,7 +112,7 @@ pub(super) fn key_element(
     let head = head(&mut r, is_constrained, names)?;
     let list_open = r.at;
     let Some(list) = r.parenthesized() else {
-        return refuse(&errors::NOT_UNDERSTOOD, "an index without columns");
+        return NotUnderstood::Without("an index", "columns").refuse();
     };
     let key = Key {
         kind: head.kind,
@@ -146,7 +146,7 @@ fn constraint_name(r: &mut Reader) -> Planned<Option<String>> {
     }
     match r.name() {
         Some(name) => Ok(Some(name)),
-        None => refuse(&errors::NOT_UNDERSTOOD, "CONSTRAINT"),
+        None => NotUnderstood::Clause("CONSTRAINT").refuse(),
     }
 }
 
@@ -178,7 +178,7 @@ fn head(r: &mut Reader, is_constrained: bool, names: &mut IndexNames) -> Planned
     } else if is_key {
         KeyKind::Plain
     } else {
-        return refuse(&errors::NOT_UNDERSTOOD, "an element of the definition");
+        return NotUnderstood::PartOf("an element", "the definition").refuse();
     };
     for word in ["if", "not", "exists"] {
         r.eat(word);

@@ -14,7 +14,7 @@ use super::column::take_encrypted;
 use super::index::is_key_element;
 use super::reader::Reader;
 use super::{Decided, has_encrypted};
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::lex::{LexMode, LiteralKind, Token, TokenKind};
 use crate::plan::NewTable;
 use crate::planner::{Planned, Planner, Request, UseScratch, identifier, refuse};
@@ -161,10 +161,7 @@ pub(super) fn create_select<'a>(
         None => Listed::default(),
     };
     if has_encrypted(request.sql, &tokens[parts.options.start..]) {
-        return refuse(
-            &errors::NOT_UNDERSTOOD,
-            "ENCRYPTED FOR outside of the column list",
-        );
+        return NotUnderstood::EncryptedForElsewhere.refuse();
     }
     let collation = match table_collation(request, &tokens, parts.options.clone())? {
         Some(collation) => collation,
@@ -213,12 +210,12 @@ fn check_parts(r: &Reader, head: &Head, parts: &Parts) -> Planned<()> {
         );
     }
     if head.or_replace && head.if_absent {
-        return refuse(&errors::NOT_UNDERSTOOD, "OR REPLACE beside IF NOT EXISTS");
+        return NotUnderstood::Beside("OR REPLACE", "IF NOT EXISTS").refuse();
     }
     check_comments(r, &parts.options)?;
     let is_parameter = |t: &Token| t.kind == TokenKind::Literal(LiteralKind::Parameter);
     if r.tokens[..parts.query.start].iter().any(is_parameter) {
-        return refuse(&errors::NOT_UNDERSTOOD, "a parameter in a definition");
+        return NotUnderstood::Within("a parameter", "a definition").refuse();
     }
     let mut options = r.tokens[parts.options.clone()].iter();
     if options.any(|t| t.is_word(r.sql(), "union")) {
@@ -254,7 +251,7 @@ impl Listed {
             }
             let name = r.tokens.get(element.start);
             let Some(name) = name.and_then(|t| identifier(sql, t)) else {
-                return refuse(&errors::NOT_UNDERSTOOD, "a column's name");
+                return NotUnderstood::NameOf("a column").refuse();
             };
             if let Some(found) = take_encrypted(r, element)? {
                 let place = found.before.end..found.after.start;
@@ -270,5 +267,5 @@ impl Listed {
 
 /// Whether a query that is refused for this may be planned by its words.
 fn unclear(refusal: &Refusal) -> bool {
-    [&errors::NOT_UNDERSTOOD, &errors::AMBIGUOUS].contains(&refusal.entry)
+    refusal.reason().is_some() || refusal.is(&errors::AMBIGUOUS)
 }

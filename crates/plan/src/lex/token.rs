@@ -108,22 +108,17 @@ impl Token {
     }
 }
 
-/// Why a text has no tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why a text has no tokens. `errors` has the words for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LexError {
     /// A quote or a comment does not end.
-    #[error("a quoted text or comment does not end")]
     Unterminated,
     /// A control character outside of quotes.
-    #[error("a control character stands outside of quotes")]
     Control,
     /// Bytes that are no character of the client's set, or one where a character may hide a quote.
-    #[error("a character stands where this character set does not allow to read it safely")]
     Character,
     /// Servers do not agree on where something ends.
-    #[error("not all servers read a comment or literal alike")]
     Ambiguous,
     /// More names than any statement has that a server takes.
-    #[error("it has more than {0} different names")]
     TooManyNames(usize),
 }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use sqlparser::ast::SelectItem;
 
 use super::grouping::computed_from;
-use crate::errors::{self, Refusal};
+use crate::errors::{NotUnderstood, Refusal};
 use crate::lex::{LiteralKind, TokenKind};
 use crate::planner::{Planned, Planner};
 use crate::scope::Scope;
@@ -70,7 +70,7 @@ impl Planner<'_> {
     }
 
     fn text_of_string(&mut self, offset: usize) -> Planned<String> {
-        let bad = || Refusal::new(&errors::NOT_UNDERSTOOD, "a string as an alias");
+        let bad = || Refusal::from(NotUnderstood::UsedAs("a string", "an alias"));
         let index = self.literal_index(offset).ok_or_else(bad)?;
         let text = self.request.template.literals[index].text(self.sql());
         let inner = std::str::from_utf8(text).ok();

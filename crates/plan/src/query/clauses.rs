@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use crate::errors;
+use crate::errors::NotUnderstood;
 use crate::lex::{Token, TokenKind};
-use crate::planner::{Planned, Planner, refuse};
+use crate::planner::{Planned, Planner};
 
 /// The places of a select's clauses, as token indexes.
 pub(crate) struct Clauses {
@@ -145,7 +145,7 @@ impl Planner<'_> {
         clauses: &Clauses,
         at: Option<usize>,
         count: usize,
-        what: &str,
+        what: &'static str,
     ) -> Planned<Vec<Range<usize>>> {
         let Some(at) = at else {
             return Ok(Vec::new());
@@ -154,7 +154,7 @@ impl Planner<'_> {
         if keys.len() == count {
             Ok(keys)
         } else {
-            refuse(&errors::NOT_UNDERSTOOD, what)
+            NotUnderstood::Clause(what).refuse()
         }
     }
 }

@@ -13,7 +13,7 @@ use super::Given;
 use super::clauses::Clauses;
 use super::items::Shape;
 use crate::candidates::goes_unnoticed;
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::fetch::{Fetched, unnested};
 use crate::finishing::{Aggregate, Finish, Limit, Output, SortBy, Test};
 use crate::lex::{LiteralKind, TokenKind};
@@ -109,12 +109,12 @@ pub(super) struct KeyMeaning<'s> {
 /// Whether a key is sorted descending.
 pub(super) fn descending(key: &OrderByExpr) -> Planned<bool> {
     if key.options.nulls_first.is_some() || key.with_fill.is_some() {
-        return refuse(&errors::NOT_UNDERSTOOD, "a clause of ORDER BY");
+        return NotUnderstood::ClauseOf("ORDER BY").refuse();
     }
     match key.options.sort {
         None | Some(OrderBySort::Asc) => Ok(false),
         Some(OrderBySort::Desc) => Ok(true),
-        Some(OrderBySort::Using(_)) => refuse(&errors::NOT_UNDERSTOOD, "ORDER BY … USING"),
+        Some(OrderBySort::Using(_)) => NotUnderstood::Clause("ORDER BY … USING").refuse(),
     }
 }
 
@@ -144,10 +144,7 @@ impl Planner<'_> {
         let charset = self.request.settings.lex.charset;
         let name = charset.to_utf8(&self.sql()[bytes]);
         name.and_then(|name| String::from_utf8(name).ok())
-            .ok_or_else(|| {
-                let about = "a column of the result named by a text that is not well-formed";
-                Refusal::new(&errors::NOT_UNDERSTOOD, about)
-            })
+            .ok_or_else(|| Refusal::from(NotUnderstood::ResultName))
     }
 
     /// An item's tokens without its alias.
@@ -217,11 +214,11 @@ impl Planner<'_> {
                 .and_then(|t| t.parse().ok())
                 .unwrap_or(0);
             if f.projection.iter().any(|i| expression_of(i).is_none()) {
-                return refuse(&errors::NOT_UNDERSTOOD, "a position together with *");
+                return NotUnderstood::Beside("a position", "*").refuse();
             }
             item = position.checked_sub(1).filter(|&i| i < f.projection.len());
             if item.is_none() {
-                return refuse(&errors::NOT_UNDERSTOOD, "a position beyond the select list");
+                return NotUnderstood::PositionBeyond.refuse();
             }
         }
         let Some(at) = item else {
@@ -256,7 +253,7 @@ impl Planner<'_> {
     /// The text of a key of the server's own, for a rank.
     pub(super) fn key_text(&mut self, f: &Finishing, key: &KeyMeaning) -> Planned<Text> {
         if self.constant(key.expr).is_some() {
-            return refuse(&errors::NOT_UNDERSTOOD, "a constant as a key");
+            return NotUnderstood::UsedAs("a constant", "a key").refuse();
         }
         // a part of the select list has been planned with it
         if key.item.is_none() {
@@ -364,7 +361,7 @@ impl Planner<'_> {
         }
         if let Some(lock) = clauses.lock {
             if clauses.order.is_some_and(|o| o > lock) || clauses.limit.is_some_and(|l| l > lock) {
-                return refuse(&errors::NOT_UNDERSTOOD, "the order of clauses");
+                return NotUnderstood::ClauseOrder.refuse();
             }
             text.sql(b" ");
             let range = self.bytes_of(&(lock..clauses.end));
@@ -373,7 +370,7 @@ impl Planner<'_> {
             }
         }
         if clauses.end < self.tokens.iter().filter(|t| !t.is(b';')).count() {
-            return refuse(&errors::NOT_UNDERSTOOD, "text behind the SELECT");
+            return NotUnderstood::TextBehind("the SELECT").refuse();
         }
         finish.text = text.finish();
         finish.fetch = fetched.items;

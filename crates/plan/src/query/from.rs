@@ -2,7 +2,7 @@
 
 use sqlparser::ast::{JoinConstraint, JoinOperator, ObjectName, TableFactor, TableWithJoins};
 
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::planner::{Known, Planned, Planner, refuse};
 use crate::query::Mode;
 use crate::scope::{Scope, Source};
@@ -15,10 +15,7 @@ impl Planner<'_> {
             [table] => (self.request.settings.database.clone(), table.clone()),
             [database, table] => (Some(database.clone()), table.clone()),
             _ => {
-                return refuse(
-                    &errors::NOT_UNDERSTOOD,
-                    "a table name of more than two parts",
-                );
+                return NotUnderstood::NameParts("a table name", "two").refuse();
             }
         };
         let known = match &database {
@@ -59,7 +56,7 @@ impl Planner<'_> {
                 let (database, table, known) = self.table(name)?;
                 if let Some(alias) = alias {
                     if !alias.columns.is_empty() || alias.at.is_some() {
-                        return refuse(&errors::NOT_UNDERSTOOD, "a table alias");
+                        return NotUnderstood::AliasOf("a table").refuse();
                     }
                     self.judge(&alias.name)?;
                 }
@@ -81,7 +78,7 @@ impl Planner<'_> {
                 sample: None,
             } => {
                 if !alias.columns.is_empty() || alias.at.is_some() {
-                    return refuse(&errors::NOT_UNDERSTOOD, "a derived table's alias");
+                    return NotUnderstood::AliasOf("a derived table").refuse();
                 }
                 self.judge(&alias.name)?;
                 let given = self.query(subquery, parent, Mode::Nested)?;
@@ -97,7 +94,7 @@ impl Planner<'_> {
                 table_with_joins,
                 alias: None,
             } => self.add_item(table_with_joins, scope, parent),
-            _ => refuse(&errors::NOT_UNDERSTOOD, "a part of FROM"),
+            _ => NotUnderstood::PartOf("a part", "FROM").refuse(),
         }
     }
 
@@ -158,14 +155,14 @@ impl Planner<'_> {
                 | JoinOperator::RightOuter(c)
                 | JoinOperator::CrossJoin(c)
                 | JoinOperator::StraightJoin(c) => c,
-                _ => return refuse(&errors::NOT_UNDERSTOOD, "a kind of join"),
+                _ => return NotUnderstood::JoinKind.refuse(),
             };
             match constraint {
                 JoinConstraint::None => {}
                 JoinConstraint::On(e) => self.scan(e, scope)?,
                 JoinConstraint::Natural => {
                     // sealed cells of two tables would be compared with each other
-                    return refuse(&errors::NOT_UNDERSTOOD, "NATURAL JOIN");
+                    return NotUnderstood::Clause("NATURAL JOIN").refuse();
                 }
                 JoinConstraint::Using(names) => {
                     merges = true;

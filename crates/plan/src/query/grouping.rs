@@ -12,7 +12,7 @@ use sqlparser::ast::{
 };
 
 use crate::comparable::{equality, exact_order, goes_by_name, no_order};
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::finishing::Aggregate;
 use crate::lex::LiteralKind;
 use crate::plan::{ColumnUse, GroupedColumn, Grouping, ResultItem, Source};
@@ -29,7 +29,7 @@ impl Planner<'_> {
         scope: &Scope,
     ) -> Planned<Vec<ColumnUse>> {
         let GroupByExpr::Expressions(keys, modifiers) = group_by else {
-            return refuse(&errors::NOT_UNDERSTOOD, "GROUP BY ALL");
+            return NotUnderstood::Clause("GROUP BY ALL").refuse();
         };
         let mut grouped = Vec::new();
         for key in keys {
@@ -108,7 +108,7 @@ impl Planner<'_> {
                     )
                 });
                 if has_wildcard {
-                    return refuse(&errors::NOT_UNDERSTOOD, "a position together with *");
+                    return NotUnderstood::Beside("a position", "*").refuse();
                 }
                 if let Some(SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. }) =
                     item

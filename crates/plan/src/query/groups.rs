@@ -15,7 +15,7 @@ use super::finish::{
     Call, Finishing, KeyMeaning, aggregate_of, descending, expression_of, same_name,
 };
 use crate::comparable::{equality, goes_by_name};
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::fetch::{Fetched, aliased};
 use crate::finishing::{
     Aggregate, AggregateCall, Compared, Finish, Groups, Operand, Output, SortBy, SortKey, Test,
@@ -132,7 +132,7 @@ impl Planner<'_> {
         for (key, place) in f.keys.iter().zip(places) {
             let meaning = self.key_meaning(f, key, place, false)?;
             if aggregate_of(meaning.expr).is_some() {
-                return refuse(&errors::NOT_UNDERSTOOD, "an aggregate as a key");
+                return NotUnderstood::UsedAs("an aggregate", "a key").refuse();
             }
             if let Some((range, column)) = self.column_of(meaning.expr, f.scope)? {
                 if column
@@ -305,7 +305,7 @@ impl Planner<'_> {
             return refuse(&errors::INTERNAL, "a call");
         };
         let Some(name) = function.name.0.last().and_then(|p| p.as_ident()) else {
-            return refuse(&errors::NOT_UNDERSTOOD, "the name of a function");
+            return NotUnderstood::NameOf("a function").refuse();
         };
         let open = self.token_at(self.offset(name.span))? + 1;
         Ok(open + 1..self.closing(open)?)

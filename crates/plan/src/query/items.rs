@@ -8,7 +8,7 @@ use sqlparser::ast::{Expr, SelectItem, SelectItemQualifiedWildcardKind};
 use super::Given;
 use super::extremum::Extremes;
 use crate::comparable::{equality, no_order, opening_order, same_tokens};
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::places::bytes_of_expr;
 use crate::plan::{ColumnUse, Described, OpenFrom, Piece, ResultItem};
 use crate::planner::{Planned, Planner, quoted, refuse};
@@ -100,7 +100,7 @@ impl Planner<'_> {
                 return self.wildcard_item(item, tokens, list, given);
             }
             SelectItem::ExprWithAliases { .. } => {
-                return refuse(&errors::NOT_UNDERSTOOD, "an item with several aliases");
+                return NotUnderstood::SeveralAliases.refuse();
             }
         };
         let item = Item {
@@ -139,7 +139,7 @@ impl Planner<'_> {
     ) -> Planned<()> {
         let sources = self.wildcard_sources(item, list.scope)?;
         if list.merges {
-            return refuse(&errors::NOT_UNDERSTOOD, "* over a join with USING");
+            return NotUnderstood::StarOverUsing.refuse();
         }
         let items = self.wildcard(&sources, list.shape)?;
         if let Some(text) = spelled_out(&sources) {
@@ -244,7 +244,7 @@ impl Planner<'_> {
             return Err(no_order(&column));
         }
         let Some((argument, _)) = Self::single_argument(function) else {
-            return refuse(&errors::NOT_UNDERSTOOD, column.path());
+            return NotUnderstood::Column(column.path()).refuse();
         };
         let greatest = Self::function_name(function) == "max";
         let index = self.column_index(&column);
@@ -292,7 +292,7 @@ impl Planner<'_> {
     ) -> Planned<Vec<ResultItem>> {
         let parts = self.split_commas(tokens);
         if parts.len() != list.len() {
-            return refuse(&errors::NOT_UNDERSTOOD, "RETURNING");
+            return NotUnderstood::Clause("RETURNING").refuse();
         }
         let returned = SelectList {
             scope,
@@ -352,10 +352,7 @@ impl Planner<'_> {
                 }
                 (None, Some(names)) => items.extend(names.iter().map(|_| ResultItem::plain())),
                 (None, None) => {
-                    return refuse(
-                        &errors::NOT_UNDERSTOOD,
-                        format!("* over {}, whose columns are not known", source.name),
-                    );
+                    return NotUnderstood::StarOverUnknown(source.name.clone()).refuse();
                 }
             }
         }
@@ -375,7 +372,7 @@ impl Planner<'_> {
             SelectItem::QualifiedWildcard(kind, options) => {
                 check_wildcard(options)?;
                 let SelectItemQualifiedWildcardKind::ObjectName(name) = kind else {
-                    return refuse(&errors::NOT_UNDERSTOOD, "a qualified *");
+                    return NotUnderstood::QualifiedStar.refuse();
                 };
                 let parts = self.judge_name(name)?;
                 let table = parts.last().map(String::as_str).unwrap_or_default();
@@ -386,7 +383,7 @@ impl Planner<'_> {
                     .collect();
                 match found.len() {
                     1 => Ok(found),
-                    _ => refuse(&errors::NOT_UNDERSTOOD, format!("{table}.*")),
+                    _ => NotUnderstood::StarOf(table.to_owned()).refuse(),
                 }
             }
             _ => refuse(&errors::INTERNAL, "not a wildcard"),
@@ -440,7 +437,7 @@ fn check_wildcard(options: &sqlparser::ast::WildcardAdditionalOptions) -> Planne
         || options.opt_rename.is_some()
         || options.opt_alias.is_some()
     {
-        return refuse(&errors::NOT_UNDERSTOOD, "an option of *");
+        return NotUnderstood::PartOf("an option", "*").refuse();
     }
     Ok(())
 }

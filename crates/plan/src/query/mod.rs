@@ -21,7 +21,7 @@ mod select;
 pub(crate) use self::grouping::computed_from;
 use sqlparser::ast::{Expr, LimitClause, OrderByKind, Query, SetExpr, SetOperator, UnaryOperator};
 
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood};
 use crate::finishing::{Finish, Limit};
 use crate::plan::{ColumnUse, ResultItem, Source};
 use crate::planner::{Planned, Planner, refuse};
@@ -71,7 +71,7 @@ impl Planner<'_> {
             pipe_operators,
         } = query;
         if with.is_some() {
-            return refuse(&errors::NOT_UNDERSTOOD, "WITH");
+            return NotUnderstood::Clause("WITH").refuse();
         }
         if fetch.is_some()
             || for_clause.is_some()
@@ -79,7 +79,7 @@ impl Planner<'_> {
             || format_clause.is_some()
             || !pipe_operators.is_empty()
         {
-            return refuse(&errors::NOT_UNDERSTOOD, "a clause of SELECT");
+            return NotUnderstood::ClauseOf("SELECT").refuse();
         }
         for lock in locks {
             if let Some(of) = &lock.of {
@@ -89,12 +89,12 @@ impl Planner<'_> {
         if let Some(order) = order_by
             && order.interpolate.is_some()
         {
-            return refuse(&errors::NOT_UNDERSTOOD, "a clause of ORDER BY");
+            return NotUnderstood::ClauseOf("ORDER BY").refuse();
         }
         let order: &[_] = match order_by.as_ref().map(|o| &o.kind) {
             None => &[],
             Some(OrderByKind::Expressions(list)) => list,
-            Some(OrderByKind::All(_)) => return refuse(&errors::NOT_UNDERSTOOD, "ORDER BY ALL"),
+            Some(OrderByKind::All(_)) => return NotUnderstood::Clause("ORDER BY ALL").refuse(),
         };
         let limit = match limit_clause {
             None => None,
@@ -108,7 +108,7 @@ impl Planner<'_> {
                     Mode::Top => {
                         let given = self.query(inner, parent, mode)?;
                         if given.finish.is_some() {
-                            return refuse(&errors::NOT_UNDERSTOOD, "a parenthesized SELECT");
+                            return NotUnderstood::ParenthesizedSelect.refuse();
                         }
                         Ok(given)
                     }
@@ -138,7 +138,7 @@ impl Planner<'_> {
                     finish: None,
                 })
             }
-            _ => refuse(&errors::NOT_UNDERSTOOD, "the body of a query"),
+            _ => NotUnderstood::PartOf("the body", "a query").refuse(),
         }
     }
 
@@ -159,11 +159,11 @@ impl Planner<'_> {
                 self.set_operand(left, parent)?;
                 self.set_operand(right, parent)
             }
-            _ => return refuse(&errors::NOT_UNDERSTOOD, "a part of a set operation"),
+            _ => return NotUnderstood::PartOf("a part", "a set operation").refuse(),
         };
         given.map_err(|r| {
-            if r.entry == &errors::EXPORT {
-                Refusal::new(&errors::UNION_OF_SEALED, r.about)
+            if r.is(&errors::EXPORT) {
+                r.under(&errors::UNION_OF_SEALED)
             } else {
                 r
             }
@@ -178,12 +178,12 @@ impl Planner<'_> {
                 limit_by,
             } => {
                 if !limit_by.is_empty() {
-                    return refuse(&errors::NOT_UNDERSTOOD, "LIMIT BY");
+                    return NotUnderstood::Clause("LIMIT BY").refuse();
                 }
                 (limit, offset.as_ref().map(|o| &o.value))
             }
             LimitClause::OffsetCommaLimit { offset, limit } => (limit, Some(offset)),
-            _ => return refuse(&errors::NOT_UNDERSTOOD, "LIMIT"),
+            _ => return NotUnderstood::Clause("LIMIT").refuse(),
         };
         let source = |e: &Expr| match (e, self.constant(e)) {
             (
@@ -196,7 +196,7 @@ impl Planner<'_> {
             ) => Ok(source),
             // a sign too many is a syntax error, as NULL is
             (Expr::UnaryOp { .. }, Some(_)) => Ok(Source::Null),
-            _ => refuse(&errors::NOT_UNDERSTOOD, "LIMIT"),
+            _ => NotUnderstood::Clause("LIMIT").refuse(),
         };
         Ok(Limit {
             count: source(count)?,

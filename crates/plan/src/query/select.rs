@@ -13,7 +13,7 @@ use super::finish::{Call, Finishing, aggregate_of, expression_of};
 use super::grouping::{grouping, has_outer_join};
 use super::items::{SelectList, Shape};
 use crate::comparable::{exact_order, opening_order};
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::finishing::{Aggregate, Limit};
 use crate::plan::ColumnUse;
 use crate::planner::{Planned, Planner, refuse};
@@ -84,7 +84,7 @@ fn check_clauses(select: &Select) -> Planned<bool> {
         flavor,
     } = select;
     if into.is_some() {
-        return refuse(&errors::NOT_UNDERSTOOD, "INTO");
+        return NotUnderstood::Clause("INTO").refuse();
     }
     if top.is_some()
         || exclude.is_some()
@@ -99,16 +99,15 @@ fn check_clauses(select: &Select) -> Planned<bool> {
         || value_table_mode.is_some()
         || *flavor != SelectFlavor::Standard
     {
-        return refuse(&errors::NOT_UNDERSTOOD, "a clause of SELECT");
+        return NotUnderstood::ClauseOf("SELECT").refuse();
     }
     let distinct = match distinct {
         None | Some(Distinct::All) => false,
         Some(Distinct::Distinct) => true,
-        Some(Distinct::On(_)) => return refuse(&errors::NOT_UNDERSTOOD, "DISTINCT ON"),
+        Some(Distinct::On(_)) => return NotUnderstood::Clause("DISTINCT ON").refuse(),
     };
     if projection.len() > MAX_COLUMNS {
-        let about = format!("more than {MAX_COLUMNS} columns");
-        return refuse(&errors::NOT_UNDERSTOOD, about);
+        return NotUnderstood::TooMany(MAX_COLUMNS, "columns").refuse();
     }
     Ok(distinct)
 }
@@ -118,7 +117,7 @@ fn check_clauses(select: &Select) -> Planned<bool> {
 fn check_finishable(parts: &Parts) -> Planned<()> {
     let modifiers = parts.select.select_modifiers.as_ref();
     if parts.merges || modifiers.is_some_and(|m| m.sql_calc_found_rows) {
-        return refuse(&errors::NOT_UNDERSTOOD, "SQL_CALC_FOUND_ROWS or USING");
+        return NotUnderstood::EitherClause("SQL_CALC_FOUND_ROWS", "USING").refuse();
     }
     let hinted = |factor: &TableFactor| match factor {
         TableFactor::Table { index_hints, .. } => !index_hints.is_empty(),
@@ -126,10 +125,7 @@ fn check_finishable(parts: &Parts) -> Planned<()> {
     };
     let mut from = parts.select.from.iter();
     if from.any(|i| hinted(&i.relation) || i.joins.iter().any(|j| hinted(&j.relation))) {
-        return refuse(
-            &errors::NOT_UNDERSTOOD,
-            "an index hint on rows that the proxy finishes",
-        );
+        return NotUnderstood::FinishedIndexHint.refuse();
     }
     Ok(())
 }
@@ -148,7 +144,7 @@ impl Planner<'_> {
         let start = self.token_at(self.offset(select.select_token.0.span))?;
         let clauses = self.clauses(start)?;
         if clauses.items.len() != select.projection.len() {
-            return refuse(&errors::NOT_UNDERSTOOD, "the select list");
+            return NotUnderstood::SelectList.refuse();
         }
         let named = self.named_by_strings(&select.projection, &clauses.items)?;
         let projection = named.as_deref().unwrap_or(&select.projection);
@@ -158,7 +154,7 @@ impl Planner<'_> {
         let filter = self.filter_left(select.selection.as_ref(), &scope, mode)?;
         self.note_aliases(projection, &mut scope)?;
         let GroupByExpr::Expressions(keys, modifiers) = &select.group_by else {
-            return refuse(&errors::NOT_UNDERSTOOD, "GROUP BY ALL");
+            return NotUnderstood::Clause("GROUP BY ALL").refuse();
         };
         let parts = Parts {
             select,

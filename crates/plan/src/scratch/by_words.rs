@@ -17,7 +17,7 @@ use super::functions::is_carried;
 use super::reads;
 use super::walk::{Reference, SYSTEM};
 use super::{Scratch, finds_more};
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::lex::TokenKind;
 use crate::plan::Action;
 use crate::planner::{Known, Planned, Planner, refuse};
@@ -26,17 +26,17 @@ use crate::planner::{Known, Planned, Planner, refuse};
 /// of a table and numbers of sequences stand behind FOR. LIMIT ROWS EXAMINED counts the server's
 /// own work. WITH may begin an UPDATE or DELETE.
 const REFUSED: [&str; 11] = [
-    "currval",
-    "delete",
-    "examined",
-    "for",
-    "into",
-    "lastval",
-    "lock",
-    "nextval",
-    "procedure",
-    "table",
-    "update",
+    "CURRVAL",
+    "DELETE",
+    "EXAMINED",
+    "FOR",
+    "INTO",
+    "LASTVAL",
+    "LOCK",
+    "NEXTVAL",
+    "PROCEDURE",
+    "TABLE",
+    "UPDATE",
 ];
 
 /// Words that a parenthesis may follow and that call nothing; sorted.
@@ -102,7 +102,7 @@ pub(crate) fn query(planner: &mut Planner<'_>, names: &[TableName]) -> Planned<A
     let is_system = |name: &str| SYSTEM.iter().any(|s| name.eq_ignore_ascii_case(s));
     // without a database, the engine's session would still have one
     if current.is_none_or(is_system) {
-        return refuse(&errors::NOT_UNDERSTOOD, "a system table");
+        return NotUnderstood::SystemTable.refuse();
     }
     check_words(planner)?;
     let variables = reads::variables(planner)?;
@@ -117,7 +117,7 @@ pub(crate) fn query(planner: &mut Planner<'_>, names: &[TableName]) -> Planned<A
             .iter()
             .any(|s| table.database.eq_ignore_ascii_case(s))
         {
-            return refuse(&errors::NOT_UNDERSTOOD, "a system table");
+            return NotUnderstood::SystemTable.refuse();
         }
         if let Some(reason) = &table.damaged {
             let about = format!("{}.{} ({reason})", table.database, table.name);
@@ -148,11 +148,11 @@ fn check_words(planner: &Planner<'_>) -> Planned<()> {
         .map_or(0, |i| i + 1);
     let first = tokens.iter().find(|t| !t.is(b'('));
     if !first.is_some_and(|t| t.is_word(sql, "select") || t.is_word(sql, "with")) {
-        return refuse(&errors::NOT_UNDERSTOOD, "its grammar");
+        return NotUnderstood::Grammar.refuse();
     }
     for (at, token) in tokens[..end].iter().enumerate() {
         if token.is(b';') {
-            return refuse(&errors::NOT_UNDERSTOOD, "text behind its end");
+            return NotUnderstood::TextBehind("its end").refuse();
         }
         if !matches!(token.kind, TokenKind::Word | TokenKind::Quoted) {
             continue;
@@ -163,18 +163,16 @@ fn check_words(planner: &Planner<'_>) -> Planned<()> {
         let name = planner.name_of(token).unwrap_or_default().to_lowercase();
         let qualifies = behind(1).is_some_and(|t| t.is(b'.'));
         if qualifies && SYSTEM.contains(&name.as_str()) {
-            return refuse(&errors::NOT_UNDERSTOOD, "a system table");
+            return NotUnderstood::SystemTable.refuse();
         }
         let is_word = token.kind == TokenKind::Word;
-        if is_word && REFUSED.contains(&name.as_str()) {
-            return refuse(
-                &errors::NOT_UNDERSTOOD,
-                format!("{} in a query", name.to_uppercase()),
-            );
+        let refused = REFUSED.iter().find(|w| w.eq_ignore_ascii_case(&name));
+        if is_word && let Some(word) = refused {
+            return NotUnderstood::Within(word, "a query").refuse();
         }
         if !behind(1).is_some_and(|t| t.is(b'(')) {
             if is_word && !is_member && ["insert", "replace"].contains(&name.as_str()) {
-                return refuse(&errors::NOT_UNDERSTOOD, "a statement in a query");
+                return NotUnderstood::Within("a statement", "a query").refuse();
             }
             continue;
         }

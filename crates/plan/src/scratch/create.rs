@@ -21,7 +21,7 @@ use super::reads::{self, has_same_default, in_the_clear};
 use super::walk::walk;
 use super::write::{Effect, NewRows, SHARED, ScratchWrite, WrittenColumn, by_name};
 use super::{Carried, Scratch, ScratchRead, by_words};
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::plan::Action;
 pub(super) use crate::plan::NewTable;
@@ -35,12 +35,12 @@ pub(crate) fn create(planner: &mut Planner<'_>, mut new: NewTable) -> Planned<Ac
     }
     let query = crate::statement::query_behind(planner, new.query.0)?;
     if !query.locks.is_empty() {
-        return refuse(&errors::NOT_UNDERSTOOD, "a clause that locks rows");
+        return NotUnderstood::LockClause.refuse();
     }
     let variables = reads::variables(planner)?;
     let found = walk(planner, &query, false)?;
     if found.repeats && planner.request.settings.family == Family::MySql {
-        return refuse(&errors::NOT_UNDERSTOOD, "a part of WITH that is used twice");
+        return NotUnderstood::UsedTwice("a part of WITH").refuse();
     }
     for reference in &found.references {
         new.refuse_target(&reference.table)?;
@@ -50,8 +50,7 @@ pub(crate) fn create(planner: &mut Planner<'_>, mut new: NewTable) -> Planned<Ac
     new.called =
         called_after_constants(planner, &query, new.positional.then_some(new.handed.len()))?;
     if !new.positional && !new.listed.is_empty() {
-        let about = "which columns of CREATE TABLE … SELECT are the query's; name them in it";
-        return refuse(&errors::NOT_UNDERSTOOD, about);
+        return NotUnderstood::QueryColumns.refuse();
     }
     let place = new.query.0..new.query.1;
     let (mut reads, renamed) = reads::reads(planner, found.references, place, "")?;
@@ -75,10 +74,10 @@ pub(crate) fn create(planner: &mut Planner<'_>, mut new: NewTable) -> Planned<Ac
 /// tokens only.
 pub(crate) fn create_by_words(planner: &mut Planner<'_>, mut new: NewTable) -> Planned<Action> {
     if planner.near.iter().any(|t| t.view) || !new.listed.is_empty() {
-        return refuse(&errors::NOT_UNDERSTOOD, "a query");
+        return NotUnderstood::Query.refuse();
     }
     let names = crate::statement::candidates(planner.request, &planner.tokens);
-    let names = names.map_err(|_| Refusal::new(&errors::NOT_UNDERSTOOD, "its words"))?;
+    let names = names.map_err(|_| NotUnderstood::Words)?;
     let Action::Scratch(mut scratch) = by_words::query(planner, &names)? else {
         return refuse(&errors::INTERNAL, "a query");
     };
@@ -165,10 +164,7 @@ impl NewTable {
         let is_target = table.name.eq_ignore_ascii_case(&self.name)
             && table.database.eq_ignore_ascii_case(&self.database);
         match is_target {
-            true => {
-                let about = "a table that is created and read in one statement";
-                refuse(&errors::NOT_UNDERSTOOD, about)
-            }
+            true => NotUnderstood::CreatedAndRead.refuse(),
             false => Ok(()),
         }
     }

@@ -10,14 +10,14 @@ use sqlparser::ast::{Insert, TableObject};
 use super::upsert::{check_value, rows, set};
 use super::write::{Effect, NewRows, ScratchWrite, defaulted, has_simple_default, written_column};
 use super::{Scratch, reads};
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::plan::Action;
 use crate::planner::{Known, Planned, Planner, refuse};
 
 /// Plans one.
 pub(super) fn given(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Action> {
     let TableObject::TableName(name) = &insert.table else {
-        return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
+        return NotUnderstood::PartOf("the target", "INSERT").refuse();
     };
     let sql = planner.sql();
     let delayed = |t: &crate::lex::Token| t.is_word(sql, "delayed");
@@ -30,22 +30,21 @@ pub(super) fn given(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Actio
         || insert.on.is_some()
         || planner.tokens.iter().take(4).any(delayed)
     {
-        return refuse(&errors::NOT_UNDERSTOOD, "a clause of INSERT");
+        return NotUnderstood::ClauseOf("INSERT").refuse();
     }
     let (_, table_name, known) = planner.table(name)?;
     let Known::Table(table) = known else {
-        let about = format!("table {table_name}, which is not known");
-        return refuse(&errors::NOT_UNDERSTOOD, about);
+        return NotUnderstood::UnknownTable(table_name).refuse();
     };
     if !table.is_protected() {
-        return refuse(&errors::NOT_UNDERSTOOD, "INSERT into a plain table");
+        return NotUnderstood::InsertIntoPlain.refuse();
     }
     if let Some(reason) = &table.damaged {
         let about = format!("{}.{} ({reason})", table.database, table.name);
         return refuse(&errors::DAMAGED, about);
     }
     let Some(last) = name.0.last().and_then(|p| p.as_ident()) else {
-        return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
+        return NotUnderstood::PartOf("the target", "INSERT").refuse();
     };
     let head = planner.token_at(planner.offset(last.span))? + 1;
     let end = planner.tokens.iter().rposition(|t| !t.is(b';'));
@@ -58,7 +57,7 @@ pub(super) fn given(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Actio
     for (n, &index) in indexes.iter().enumerate() {
         let column = &table.columns[index];
         if column.generated {
-            return refuse(&errors::NOT_UNDERSTOOD, "a value for a generated column");
+            return NotUnderstood::GeneratedValue.refuse();
         }
         let mut of_column = given.iter().filter_map(|row| row.get(n));
         let is_default = of_column.any(crate::write::is_default);
@@ -71,14 +70,14 @@ pub(super) fn given(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Actio
             .iter()
             .any(|c: &crate::plan::WrittenColumn| c.index == index)
         {
-            return refuse(&errors::NOT_UNDERSTOOD, "a column that is named twice");
+            return NotUnderstood::NamedTwice.refuse();
         }
         columns.push(written_column(planner, &table, index)?);
     }
     let count = columns.len();
     columns.extend(defaulted(planner, &table, &columns, asked)?);
     if columns.is_empty() {
-        return refuse(&errors::NOT_UNDERSTOOD, "INSERT without values");
+        return NotUnderstood::Without("INSERT", "values").refuse();
     }
     for value in given.iter().flatten() {
         if !crate::write::is_default(value) {

@@ -17,7 +17,7 @@ use super::reads;
 use super::upsert;
 use super::walk::{Found, walk};
 use super::write::{SHARED, by_name, defaulted, written_column};
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::plan::{Action, Effect, MetRows, NewRows, ScratchWrite, WrittenColumn};
 use crate::planner::{Known, Planned, Planner, refuse};
 use crate::scope::position;
@@ -55,11 +55,10 @@ fn insert_select(
     check_clauses(planner, insert, query)?;
     let (_, table_name, known) = planner.table(name)?;
     let Known::Table(table) = known else {
-        let about = format!("table {table_name}, which is not known");
-        return refuse(&errors::NOT_UNDERSTOOD, about);
+        return NotUnderstood::UnknownTable(table_name).refuse();
     };
     let Some(last) = name.0.last().and_then(|p| p.as_ident()) else {
-        return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
+        return NotUnderstood::PartOf("the target", "INSERT").refuse();
     };
     let head = planner.token_at(planner.offset(last.span))? + 1;
     let (indexes, from) = column_list(planner, insert, &table, head)?;
@@ -67,7 +66,7 @@ fn insert_select(
     let variables = reads::variables(planner)?;
     let found = walk(planner, query, false)?;
     if found.repeats && planner.request.settings.family == Family::MySql {
-        return refuse(&errors::NOT_UNDERSTOOD, "a part of WITH that is used twice");
+        return NotUnderstood::UsedTwice("a part of WITH").refuse();
     }
     let handed = Handed::of(query, &by_name(&found)).columns(query);
     let mut columns = filled_columns(planner, &table, indexes, &handed)?;
@@ -113,17 +112,17 @@ fn check_clauses(planner: &Planner<'_>, insert: &Insert, query: &Query) -> Plann
         || insert.has_table_keyword
         || !query.locks.is_empty()
     {
-        return refuse(&errors::NOT_UNDERSTOOD, "a clause of INSERT … SELECT");
+        return NotUnderstood::ClauseOf("INSERT … SELECT").refuse();
     }
     // beside SELECT it means nothing; beside VALUES, an error for most engines
     let sql = planner.sql();
     let mut words = planner.tokens.iter().take(4);
     if words.any(|t| t.is_word(sql, "delayed")) {
-        return refuse(&errors::NOT_UNDERSTOOD, "INSERT DELAYED … SELECT");
+        return NotUnderstood::Clause("INSERT DELAYED … SELECT").refuse();
     }
     match &insert.on {
         None | Some(OnInsert::DuplicateKeyUpdate(_)) => Ok(()),
-        Some(_) => refuse(&errors::NOT_UNDERSTOOD, "ON CONFLICT"),
+        Some(_) => NotUnderstood::Clause("ON CONFLICT").refuse(),
     }
 }
 
@@ -169,7 +168,7 @@ fn places(planner: &Planner<'_>, insert: &Insert, head: usize, from: usize) -> P
             .unwrap_or(end),
     };
     if tail < from || from >= end {
-        return refuse(&errors::NOT_UNDERSTOOD, "the query of INSERT … SELECT");
+        return NotUnderstood::PartOf("the query", "INSERT … SELECT").refuse();
     }
     Ok(Places {
         head: (0, head),
@@ -218,10 +217,10 @@ fn met_rows(
     upsert::refuse_ambiguous(list, query, &found.references)?;
     let mut indexes = new.columns.iter().map(|c| c.index);
     if indexes.any(|i| table.columns[i].generated) {
-        return refuse(&errors::NOT_UNDERSTOOD, "a value for a generated column");
+        return NotUnderstood::GeneratedValue.refuse();
     }
     if insert.ignore {
-        return refuse(&errors::NOT_UNDERSTOOD, upsert::IGNORED);
+        return upsert::IGNORED.refuse();
     }
     let (tail, end) = new.tail;
     upsert::met(planner, list, table, None, &new.columns, end - tail).map(Some)

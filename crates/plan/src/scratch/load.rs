@@ -16,7 +16,7 @@ use super::handed::Handed;
 use super::walk::is_call_allowed;
 use super::write::{Effect, NewRows, ScratchWrite, defaulted, has_simple_default, written_column};
 use super::{Scratch, reads};
-use crate::errors;
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::plan::Action;
 pub(super) use crate::plan::Load;
@@ -25,21 +25,21 @@ use crate::scope::position;
 
 /// Functions and names of an expression.
 pub(super) struct Checked {
-    pub refused: Option<crate::errors::Refusal>,
+    pub refused: Option<Refusal>,
 }
 
 impl Visitor for Checked {
     type Break = ();
 
     fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.refused = refuse::<()>(&errors::NOT_UNDERSTOOD, "a subquery in LOAD DATA").err();
+        self.refused = Some(NotUnderstood::Within("a subquery", "LOAD DATA").into());
         ControlFlow::Break(())
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         let checked = match expr {
             Expr::Function(function) => is_call_allowed(function),
-            Expr::MatchAgainst { .. } => refuse(&errors::NOT_UNDERSTOOD, "MATCH"),
+            Expr::MatchAgainst { .. } => NotUnderstood::Clause("MATCH").refuse(),
             _ => Ok(()),
         };
         match checked {
@@ -69,10 +69,6 @@ struct Fields {
     list: (usize, usize),
     indexes: Vec<usize>,
     variables: Vec<Vec<u8>>,
-}
-
-fn unclear<T>(about: &str) -> Planned<T> {
-    refuse(&errors::NOT_UNDERSTOOD, about)
 }
 
 /// Reads the statement clause by clause, from left to right.
@@ -142,15 +138,15 @@ impl Reader<'_, '_> {
             return refuse(&errors::SERVER_FILE, "");
         }
         if self.planner.request.settings.scratch == UseScratch::Never {
-            return unclear("LOAD DATA without a scratch engine");
+            return NotUnderstood::Without("LOAD DATA", "a scratch engine").refuse();
         }
         if !self.word(self.at + 1, "infile") {
-            return unclear("LOAD DATA");
+            return NotUnderstood::Clause("LOAD DATA").refuse();
         }
         let file = self.at + 2;
         let is_text = |t: &Token| t.kind == TokenKind::Literal(LiteralKind::String);
         if !self.planner.tokens.get(file).is_some_and(is_text) {
-            return unclear("the name of the file");
+            return NotUnderstood::NameOf("the file").refuse();
         }
         self.at = file + 1;
         Ok(file)
@@ -164,7 +160,7 @@ impl Reader<'_, '_> {
             self.at += 1;
         }
         if !self.word(self.at, "into") || !self.word(self.at + 1, "table") {
-            return unclear("LOAD DATA");
+            return NotUnderstood::Clause("LOAD DATA").refuse();
         }
         self.at += 2;
         Ok(replaces)
@@ -172,7 +168,7 @@ impl Reader<'_, '_> {
 
     fn target(&mut self) -> Planned<Arc<Table>> {
         let Some(first) = self.name(self.at) else {
-            return unclear("the target of LOAD DATA");
+            return NotUnderstood::PartOf("the target", "LOAD DATA").refuse();
         };
         let request = self.planner.request;
         let (database, table) = match (self.is(self.at + 1, b'.'), self.name(self.at + 2)) {
@@ -185,7 +181,7 @@ impl Reader<'_, '_> {
         self.at += 1;
         let known = database.map(|d| request.catalog.table(&d, &table));
         let Some(Known::Table(table)) = known else {
-            return unclear("the target of LOAD DATA");
+            return NotUnderstood::PartOf("the target", "LOAD DATA").refuse();
         };
         if table.view {
             return refuse(&errors::VIEW, "writing beside one");
@@ -201,7 +197,7 @@ impl Reader<'_, '_> {
         while self.at < self.end && !self.is(self.at, b'(') {
             let at = self.at;
             if self.word(at, "partition") {
-                return unclear("PARTITION");
+                return NotUnderstood::Clause("PARTITION").refuse();
             }
             let of_charset = self.word(at - 1, "character") || self.word(at - 1, "char");
             if self.word(at, "set") && !of_charset {
@@ -231,7 +227,7 @@ impl Reader<'_, '_> {
         fields.list = (from, close + 1);
         for part in self.planner.split_commas(from + 1..close) {
             let [token] = &self.planner.tokens[part] else {
-                return unclear("a column of LOAD DATA");
+                return NotUnderstood::PartOf("a column", "LOAD DATA").refuse();
             };
             if token.kind == TokenKind::Variable {
                 let name = token.text(self.planner.sql());
@@ -254,7 +250,7 @@ impl Reader<'_, '_> {
             return Ok(Vec::new());
         }
         if !self.word(self.at, "set") {
-            return unclear("a clause of LOAD DATA");
+            return NotUnderstood::ClauseOf("LOAD DATA").refuse();
         }
         let parts = self.planner.split_commas(self.at + 1..self.end);
         let mut parts = parts.into_iter();
@@ -321,7 +317,7 @@ pub(crate) fn load(planner: &mut Planner<'_>) -> Planned<Action> {
 
 /// `column = expression`: which column.
 fn assignment(planner: &Planner<'_>, part: Range<usize>, table: &Arc<Table>) -> Planned<usize> {
-    let unclear = || unclear("an assignment of LOAD DATA");
+    let unclear = || NotUnderstood::PartOf("an assignment", "LOAD DATA").refuse();
     let tokens = &planner.tokens[part.clone()];
     let [name, equals, ..] = tokens else {
         return unclear();

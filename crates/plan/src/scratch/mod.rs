@@ -49,9 +49,9 @@ mod write;
 use onionskin_value::Family;
 use sqlparser::ast::{LockType, Query};
 
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::plan::{Action, Text};
-use crate::planner::{Planned, Planner, TextBuilder, refuse};
+use crate::planner::{Planned, Planner, TextBuilder};
 
 use self::walk::walk;
 
@@ -97,7 +97,7 @@ pub(crate) fn takes_over(refusal: &Refusal) -> bool {
         &errors::INTERNAL,
         &errors::SERVER_HELD,
     ];
-    !never.contains(&refusal.entry)
+    !refusal.is_any(&never)
 }
 
 /// Whether more rows may be found than are shown.
@@ -117,13 +117,13 @@ pub(crate) fn select(planner: &mut Planner<'_>, query: &Query, shares: bool) -> 
             LockType::Share => " LOCK IN SHARE MODE",
             LockType::Update => " FOR UPDATE",
         },
-        _ => return refuse(&errors::NOT_UNDERSTOOD, "a clause that locks rows"),
+        _ => return NotUnderstood::LockClause.refuse(),
     };
     let variables = reads::variables(planner)?;
     let found = walk(planner, query, !lock.is_empty())?;
     if found.repeats && planner.request.settings.family == Family::MySql {
         // it makes a copy of the part, which opens the temporary table once more
-        return refuse(&errors::NOT_UNDERSTOOD, "a part of WITH that is used twice");
+        return NotUnderstood::UsedTwice("a part of WITH").refuse();
     }
     let (reads, renamed) = {
         let all = 0..planner.tokens.len();

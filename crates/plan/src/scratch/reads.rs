@@ -8,7 +8,7 @@ use onionskin_schema::{Column, Default, DefaultLiteral, KeyRole, Table, TableNam
 
 use super::walk::Reference;
 use super::{Carried, NamedBy, Renamed, ScratchColumn, ScratchRead, TOO_LONG};
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::lex::{Token, TokenKind};
 use crate::plan::{ColumnUse, OpenFrom, ResultItem};
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
@@ -303,16 +303,14 @@ fn read_columns(
 /// What stands for a reference to a table that was referred to before: a table of this name.
 fn other_name(planner: &Planner<'_>, reference: &Reference, name: &str) -> Planned<String> {
     if reference.names_column {
-        return refuse(
-            &errors::NOT_UNDERSTOOD,
-            "a table that is used twice within a column without a name (give it one with AS)",
-        );
+        return NotUnderstood::UsedTwiceUnnamed.refuse();
     }
     if reference.alias.is_none() && has_long_names(planner) {
-        return refuse(
-            &errors::NOT_UNDERSTOOD,
-            "columns named with their database beside a table that is used twice",
-        );
+        return NotUnderstood::Beside(
+            "columns named with their database",
+            "a table that is used twice",
+        )
+        .refuse();
     }
     let table = &reference.table;
     let mut text = format!("{}.{}", quoted(&table.database), quoted(name));

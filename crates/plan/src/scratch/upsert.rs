@@ -30,24 +30,25 @@ use super::write::{
     has_simple_default, lock_by_key, written_column,
 };
 use super::{Scratch, reads};
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::plan::{Action, Upsert};
 pub(super) use crate::plan::{MetRows, NewValues};
 use crate::planner::{Known, Planned, Planner, refuse};
 use crate::scope::{self, Scope, position};
 
 /// What is said of `INSERT IGNORE` with such a clause.
-pub(super) const IGNORED: &str = "IGNORE beside expressions in ON DUPLICATE KEY UPDATE";
+pub(super) const IGNORED: NotUnderstood =
+    NotUnderstood::Beside("IGNORE", "expressions in ON DUPLICATE KEY UPDATE");
 
 /// Plans an `INSERT … VALUES` or `INSERT … SET` with such a clause.
 pub(super) fn of_values(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Action> {
     let (TableObject::TableName(name), Some(OnInsert::DuplicateKeyUpdate(list))) =
         (&insert.table, &insert.on)
     else {
-        return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
+        return NotUnderstood::PartOf("the target", "INSERT").refuse();
     };
     if insert.ignore {
-        return refuse(&errors::NOT_UNDERSTOOD, IGNORED);
+        return IGNORED.refuse();
     }
     if insert.returning.is_some()
         || insert.table_alias.is_some()
@@ -56,22 +57,21 @@ pub(super) fn of_values(planner: &mut Planner<'_>, insert: &Insert) -> Planned<A
         || insert.replace_into
         || insert.has_table_keyword
     {
-        return refuse(&errors::NOT_UNDERSTOOD, "a clause of INSERT");
+        return NotUnderstood::ClauseOf("INSERT").refuse();
     }
     let (_, table_name, known) = planner.table(name)?;
     let Known::Table(table) = known else {
-        let about = format!("table {table_name}, which is not known");
-        return refuse(&errors::NOT_UNDERSTOOD, about);
+        return NotUnderstood::UnknownTable(table_name).refuse();
     };
     if !table.is_protected() {
-        return refuse(&errors::NOT_UNDERSTOOD, "INSERT into a plain table");
+        return NotUnderstood::InsertIntoPlain.refuse();
     }
     if let Some(reason) = &table.damaged {
         let about = format!("{}.{} ({reason})", table.database, table.name);
         return refuse(&errors::DAMAGED, about);
     }
     let Some(last) = name.0.last().and_then(|p| p.as_ident()) else {
-        return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
+        return NotUnderstood::PartOf("the target", "INSERT").refuse();
     };
     let head = planner.token_at(planner.offset(last.span))? + 1;
     let (clause, end) = clause(planner)?;
@@ -134,12 +134,12 @@ fn row_alias(
         return Ok((None, clause));
     };
     if alias.col_aliases.as_ref().is_some_and(|c| !c.is_empty()) {
-        return refuse(&errors::NOT_UNDERSTOOD, "column aliases of the new row");
+        return NotUnderstood::PartOf("column aliases", "the new row").refuse();
     }
     let at = clause.saturating_sub(2);
     let begins = |t: &crate::lex::Token| t.is_word(planner.sql(), "as");
     if !planner.tokens.get(at).is_some_and(begins) {
-        return refuse(&errors::NOT_UNDERSTOOD, "the new row's alias");
+        return NotUnderstood::AliasOf("the new row").refuse();
     }
     let alias = alias.row_alias.to_string();
     Ok((Some(alias.trim_matches('`').to_string()), at))
@@ -157,7 +157,7 @@ fn given_columns(
     for (n, &index) in indexes.iter().enumerate() {
         let column = &table.columns[index];
         if column.generated {
-            return refuse(&errors::NOT_UNDERSTOOD, "a value for a generated column");
+            return NotUnderstood::GeneratedValue.refuse();
         }
         let mut of_column = rows.iter().filter_map(|row| row.get(n));
         let is_default = of_column.any(crate::write::is_default);
@@ -183,7 +183,7 @@ pub(super) fn rows(
     (mut at, clause): (usize, usize),
 ) -> Planned<Given> {
     let SetExpr::Values(values) = query.body.as_ref() else {
-        return refuse(&errors::NOT_UNDERSTOOD, "VALUES");
+        return NotUnderstood::Clause("VALUES").refuse();
     };
     if values.explicit_row
         || query.with.is_some()
@@ -191,7 +191,7 @@ pub(super) fn rows(
         || query.limit_clause.is_some()
         || !query.locks.is_empty()
     {
-        return refuse(&errors::NOT_UNDERSTOOD, "VALUES ROW");
+        return NotUnderstood::Clause("VALUES ROW").refuse();
     }
     let mut indexes = Vec::new();
     if insert.columns.is_empty() {
@@ -210,7 +210,7 @@ pub(super) fn rows(
         token.is_some_and(|t| t.is_word(planner.sql(), w))
     };
     if at >= clause || !(word("values") || word("value")) {
-        return refuse(&errors::NOT_UNDERSTOOD, "VALUES");
+        return NotUnderstood::Clause("VALUES").refuse();
     }
     let rows: Vec<Vec<Expr>> = values.rows.iter().map(|r| r.content.clone()).collect();
     if insert.columns.is_empty() && rows.iter().all(Vec::is_empty) {
@@ -233,11 +233,11 @@ pub(super) fn set(
     let sql = planner.sql();
     let from = planner.tokens.iter().position(|t| t.is_word(sql, "set"));
     let Some(from) = from.filter(|from| *from < clause) else {
-        return refuse(&errors::NOT_UNDERSTOOD, "SET");
+        return NotUnderstood::Clause("SET").refuse();
     };
     let parts = planner.split_commas(from + 1..clause);
     if parts.len() != insert.assignments.len() {
-        return refuse(&errors::NOT_UNDERSTOOD, "SET");
+        return NotUnderstood::Clause("SET").refuse();
     }
     let own = own(table);
     let (mut indexes, mut places, mut row) = (Vec::new(), Vec::new(), Vec::new());
@@ -246,7 +246,7 @@ pub(super) fn set(
         let tokens = planner.tokens.get(part.clone()).unwrap_or_default();
         let equals = tokens.iter().position(|t| t.is(b'='));
         let Some(equals) = equals.filter(|_| !indexes.contains(&index)) else {
-            return refuse(&errors::NOT_UNDERSTOOD, "an assignment");
+            return NotUnderstood::Assignment.refuse();
         };
         indexes.push(index);
         places.push((part.start + equals + 1, part.end));
@@ -278,7 +278,7 @@ fn clause(planner: &Planner<'_>) -> Planned<(usize, usize)> {
     let end = planner.tokens.iter().rposition(|t| !t.is(b';'));
     match (found, end) {
         (Some(clause), Some(end)) => Ok((clause, end + 1)),
-        _ => refuse(&errors::NOT_UNDERSTOOD, "ON DUPLICATE KEY UPDATE"),
+        _ => NotUnderstood::Clause("ON DUPLICATE KEY UPDATE").refuse(),
     }
 }
 
@@ -303,7 +303,7 @@ pub(super) fn check_value(value: &Expr) -> Planned<()> {
     }
     check_calls(value)?;
     match value.visit(&mut Columns).is_break() {
-        true => refuse(&errors::NOT_UNDERSTOOD, "a column in a new row's values"),
+        true => NotUnderstood::Within("a column", "a new row's values").refuse(),
         false => Ok(()),
     }
 }
@@ -469,7 +469,7 @@ impl Clause<'_> {
         let index = self.known(name)?;
         let column = &self.table.columns[index];
         if column.auto_increment {
-            return refuse(&errors::NOT_UNDERSTOOD, "the number that a new row gets");
+            return NotUnderstood::NewNumber.refuse();
         }
         if column.protection.is_none() && !self.given.contains(&index) {
             self.given.push(index);
@@ -481,8 +481,7 @@ impl Clause<'_> {
         let index = index_of(self.table, name)?;
         let column = &self.table.columns[index];
         if column.generated || self.unknown.contains(&index) {
-            let about = format!("column {}, which the server computes", column.name);
-            return refuse(&errors::NOT_UNDERSTOOD, about);
+            return NotUnderstood::ComputedColumn(column.name.clone()).refuse();
         }
         Ok(index)
     }
@@ -507,17 +506,15 @@ impl Clause<'_> {
                 {
                     self.known(&column.value).map(|_| ())
                 }
-                _ => {
-                    let about = "a column of another table in ON DUPLICATE KEY UPDATE";
-                    refuse(&errors::NOT_UNDERSTOOD, about)
-                }
+                _ => NotUnderstood::Within("a column of another table", "ON DUPLICATE KEY UPDATE")
+                    .refuse(),
             },
             Expr::Function(function) => match new_value(function) {
                 Some(name) => self.of_new_row(name),
                 None => is_call_allowed(function),
             },
-            Expr::CompoundFieldAccess { .. } => refuse(&errors::NOT_UNDERSTOOD, "a name"),
-            Expr::MatchAgainst { .. } => refuse(&errors::NOT_UNDERSTOOD, "MATCH"),
+            Expr::CompoundFieldAccess { .. } => NotUnderstood::Name.refuse(),
+            Expr::MatchAgainst { .. } => NotUnderstood::Clause("MATCH").refuse(),
             _ => Ok(()),
         }
     }
@@ -527,8 +524,10 @@ impl Visitor for Clause<'_> {
     type Break = Refusal;
 
     fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<Refusal> {
-        let about = "a query in ON DUPLICATE KEY UPDATE";
-        ControlFlow::Break(Refusal::new(&errors::NOT_UNDERSTOOD, about))
+        ControlFlow::Break(Refusal::from(NotUnderstood::Within(
+            "a query",
+            "ON DUPLICATE KEY UPDATE",
+        )))
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Refusal> {
@@ -609,13 +608,10 @@ pub(super) fn met(
         let column = &table.columns[index];
         let path = format!("{}.{}.{}", table.database, table.name, column.name);
         if indexes.contains(&index) || told == Some(index) {
-            return refuse(&errors::NOT_UNDERSTOOD, format!("{path}, assigned twice"));
+            return NotUnderstood::AssignedTwice(path).refuse();
         }
         if column.generated {
-            return refuse(
-                &errors::NOT_UNDERSTOOD,
-                "an assignment to a generated column",
-            );
+            return NotUnderstood::AssignmentTo("a generated column").refuse();
         }
         if column.protection.is_none() && is_told(&assignment.value, &column.name) {
             told = Some(index);

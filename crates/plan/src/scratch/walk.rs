@@ -13,7 +13,7 @@ use sqlparser::ast::{
 
 use super::functions::is_carried;
 use super::pushable;
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::lex::Token;
 use crate::plan::Text;
 use crate::planner::{Known, Planned, Planner, refuse};
@@ -149,7 +149,7 @@ fn through(
         return Err(refusal);
     }
     if walk.factors != walk.found.len() + walk.of_named {
-        return refuse(&errors::NOT_UNDERSTOOD, "a table in an unusual place");
+        return NotUnderstood::UnusualTable.refuse();
     }
     Ok(Found {
         references: walk.found,
@@ -221,7 +221,7 @@ impl Visitor for Walk<'_, '_> {
         self.depth += 1;
         let nested = self.depth > 1 && !query.locks.is_empty();
         flow(match nested {
-            true => refuse(&errors::NOT_UNDERSTOOD, "rows locked by an inner query"),
+            true => NotUnderstood::InnerLock.refuse(),
             false => body(&query.body).and_then(|()| self.parts_of_with(query)),
         })
     }
@@ -245,7 +245,7 @@ impl Visitor for Walk<'_, '_> {
             TableFactor::Derived { .. }
             | TableFactor::NestedJoin { .. }
             | TableFactor::JsonTable { .. } => Ok(()),
-            _ => refuse(&errors::NOT_UNDERSTOOD, "a part of FROM"),
+            _ => NotUnderstood::PartOf("a part", "FROM").refuse(),
         })
     }
 
@@ -254,7 +254,7 @@ impl Visitor for Walk<'_, '_> {
             // `reads` looks at the columns
             Expr::Function(function) if Planner::function_name(function) == "default" => Ok(()),
             Expr::Function(function) => is_call_allowed(function),
-            Expr::MatchAgainst { .. } => refuse(&errors::NOT_UNDERSTOOD, "MATCH"),
+            Expr::MatchAgainst { .. } => NotUnderstood::Clause("MATCH").refuse(),
             _ => Ok(()),
         })
     }
@@ -268,7 +268,7 @@ fn body(expr: &SetExpr) -> Planned<()> {
             body(left)?;
             body(right)
         }
-        _ => refuse(&errors::NOT_UNDERSTOOD, "TABLE, or a statement in a query"),
+        _ => NotUnderstood::Within("TABLE, or a statement", "a query").refuse(),
     }
 }
 
@@ -333,7 +333,7 @@ impl Walk<'_, '_> {
 
     fn select(&mut self, select: &Select) -> Planned<()> {
         if select.into.is_some() {
-            return refuse(&errors::NOT_UNDERSTOOD, "INTO");
+            return NotUnderstood::Clause("INTO").refuse();
         }
         for item in &select.projection {
             if let SelectItem::UnnamedExpr(item) = item {
@@ -460,7 +460,7 @@ impl Walk<'_, '_> {
                 index_hints,
             } if with_hints.is_empty() => {
                 if !partitions.is_empty() || !index_hints.is_empty() {
-                    return refuse(&errors::NOT_UNDERSTOOD, "an index hint or PARTITION");
+                    return NotUnderstood::EitherClause("an index hint", "PARTITION").refuse();
                 }
                 let alias = alias.as_ref().map(|a| a.name.value.clone());
                 self.reference(name, alias, optional)
@@ -470,7 +470,7 @@ impl Walk<'_, '_> {
                 alias: None,
             } => self.item(table_with_joins, optional),
             TableFactor::Table { .. } | TableFactor::NestedJoin { .. } => {
-                refuse(&errors::NOT_UNDERSTOOD, "a part of FROM")
+                NotUnderstood::PartOf("a part", "FROM").refuse()
             }
             // others are walked through by themselves
             _ => {
@@ -492,7 +492,7 @@ impl Walk<'_, '_> {
         let (database, table) = match parts.as_slice() {
             [table] => (current, table),
             [database, table] => (Some(database.clone()), table),
-            _ => return refuse(&errors::NOT_UNDERSTOOD, "a table's name"),
+            _ => return NotUnderstood::NameOf("a table").refuse(),
         };
         let known = match &database {
             Some(database) => self.planner.request.catalog.table(database, table),
@@ -521,7 +521,7 @@ impl Walk<'_, '_> {
             Known::Table(table) => {
                 let system = |s: &str| table.database.eq_ignore_ascii_case(s);
                 if SYSTEM.iter().any(|s| system(s)) {
-                    return refuse(&errors::NOT_UNDERSTOOD, "a system table");
+                    return NotUnderstood::SystemTable.refuse();
                 }
                 if let Some(reason) = &table.damaged {
                     let about = format!("{}.{} ({reason})", table.database, table.name);
@@ -540,10 +540,7 @@ impl Walk<'_, '_> {
                 });
                 Ok(())
             }
-            _ => refuse(
-                &errors::NOT_UNDERSTOOD,
-                format!("table {table}, which is not known"),
-            ),
+            _ => NotUnderstood::UnknownTable(table.clone()).refuse(),
         }
     }
 
@@ -552,13 +549,13 @@ impl Walk<'_, '_> {
         let mut tokens = Vec::new();
         for part in &name.0 {
             let Some(ident) = part.as_ident() else {
-                return refuse(&errors::NOT_UNDERSTOOD, "a name");
+                return NotUnderstood::Name.refuse();
             };
             tokens.push(self.planner.token_at(self.planner.offset(ident.span))?);
         }
         match (tokens.first(), tokens.last()) {
             (Some(first), Some(last)) => Ok(*first..last + 1),
-            _ => refuse(&errors::NOT_UNDERSTOOD, "a name"),
+            _ => NotUnderstood::Name.refuse(),
         }
     }
 }

@@ -26,7 +26,7 @@ use super::reads::{self, in_the_clear};
 use super::row_names::{RowNames, row_names};
 use super::walk::{Found, Reference, Written as Names, walk_change};
 use super::{Carried, Scratch, ScratchRead};
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::lex::TokenKind;
 use crate::plan::{Action, ColumnUse};
 pub(super) use crate::plan::{Effect, NewRows, ScratchWrite, Written, WrittenColumn};
@@ -82,7 +82,7 @@ pub(crate) fn update(planner: &mut Planner<'_>, update: &Update) -> Planned<Acti
         limit: _,
     } = update;
     if from.is_some() || returning.is_some() || output.is_some() || or.is_some() {
-        return refuse(&errors::NOT_UNDERSTOOD, "a clause of UPDATE");
+        return NotUnderstood::ClauseOf("UPDATE").refuse();
     }
     let variables = reads::variables(planner)?;
     let tables = std::slice::from_ref(table);
@@ -108,7 +108,7 @@ pub(crate) fn update(planner: &mut Planner<'_>, update: &Update) -> Planned<Acti
             return refuse(&errors::NOT_CONSTANT, path);
         }
         if ignores && column.key != KeyRole::None {
-            return refuse(&errors::NOT_UNDERSTOOD, "UPDATE IGNORE of a key");
+            return NotUnderstood::IgnoreOfKey.refuse();
         }
         match assigned.iter_mut().find(|(n, _)| *n == place) {
             Some((_, columns)) if columns.contains(&index) => {}
@@ -170,7 +170,7 @@ pub(crate) fn delete(planner: &mut Planner<'_>, delete: &Delete) -> Planned<Acti
         limit: _,
     } = delete;
     if returning.is_some() || output.is_some() || using.is_some() {
-        return refuse(&errors::NOT_UNDERSTOOD, "a clause of DELETE");
+        return NotUnderstood::ClauseOf("DELETE").refuse();
     }
     let variables = reads::variables(planner)?;
     let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = from;
@@ -182,7 +182,7 @@ pub(crate) fn delete(planner: &mut Planner<'_>, delete: &Delete) -> Planned<Acti
     }
     if targets.is_empty() {
         if own.len() != 1 {
-            return refuse(&errors::NOT_UNDERSTOOD, "the target of DELETE");
+            return NotUnderstood::PartOf("the target", "DELETE").refuse();
         }
         targets.push(0);
     }
@@ -205,8 +205,6 @@ pub(crate) fn delete(planner: &mut Planner<'_>, delete: &Delete) -> Planned<Acti
     })))
 }
 
-const READ: &str = "a table that is changed and read in another place of the statement";
-
 /// Servers do not change a table that a subquery reads in a statement over several tables (1093).
 /// The engine would not notice: other references to the table have names of their own there.
 fn check_read(expressions: &impl Visit, own: &[Own], targets: &[usize]) -> Planned<()> {
@@ -216,7 +214,7 @@ fn check_read(expressions: &impl Visit, own: &[Own], targets: &[usize]) -> Plann
     for name in names {
         let is = |n: &usize| own[*n].table.name.eq_ignore_ascii_case(&name.value);
         if targets.iter().any(is) {
-            return refuse(&errors::NOT_UNDERSTOOD, READ);
+            return NotUnderstood::ChangedAndRead.refuse();
         }
     }
     Ok(())
@@ -231,7 +229,7 @@ fn change(
 ) -> Planned<Scratch> {
     let mysql = planner.request.settings.family == Family::MySql;
     if found.repeats && mysql {
-        return refuse(&errors::NOT_UNDERSTOOD, "a part of WITH that is used twice");
+        return NotUnderstood::UsedTwice("a part of WITH").refuse();
     }
     let mut keys = HashMap::new();
     for &target in targets {
@@ -242,7 +240,7 @@ fn change(
                 && other.table.name.eq_ignore_ascii_case(&table.name);
             // MySQL has an error of its own for most of these
             if same && (targets.contains(&n) || n >= found.own && mysql) {
-                return refuse(&errors::NOT_UNDERSTOOD, READ);
+                return NotUnderstood::ChangedAndRead.refuse();
             }
         }
         keys.insert(target, row_names(planner, &table)?);
@@ -293,14 +291,14 @@ pub(super) fn lock_by_key(read: &mut ScratchRead, names: RowNames) -> Planned<()
 /// Which table of the statement's list, and which of its columns, an assignment means.
 pub(super) fn assigned_column(assignment: &Assignment, own: &[Own]) -> Planned<(usize, usize)> {
     let AssignmentTarget::ColumnName(name) = &assignment.target else {
-        return refuse(&errors::NOT_UNDERSTOOD, "an assignment to several columns");
+        return NotUnderstood::AssignmentTo("several columns").refuse();
     };
     let parts: Vec<&Ident> = name.0.iter().filter_map(|p| p.as_ident()).collect();
     let (tables, column): (Vec<usize>, &Ident) = match parts.as_slice() {
         [column] => ((0..own.len()).collect(), column),
         [table, column] => (named(own, None, &table.value), column),
         [database, table, column] => (named(own, Some(&database.value), &table.value), column),
-        _ => return refuse(&errors::NOT_UNDERSTOOD, "an assignment"),
+        _ => return NotUnderstood::Assignment.refuse(),
     };
     let with: Vec<(usize, usize)> = tables
         .into_iter()
@@ -331,7 +329,7 @@ fn deleted_table(name: &ObjectName, own: &[Own]) -> Planned<usize> {
     };
     match found.as_slice() {
         [one] => Ok(*one),
-        _ => refuse(&errors::NOT_UNDERSTOOD, "the target of DELETE"),
+        _ => NotUnderstood::PartOf("the target", "DELETE").refuse(),
     }
 }
 

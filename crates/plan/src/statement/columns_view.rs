@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use onionskin_schema::{LogicalView, logical_views};
 
-use crate::errors;
+use crate::errors::NotUnderstood;
 use crate::lex::{Token, TokenKind};
 use crate::plan::Action;
-use crate::planner::{Planned, Planner, Request, TextBuilder, identifier, quoted, refuse};
+use crate::planner::{Planned, Planner, Request, TextBuilder, identifier, quoted};
 
 /// How often views may be named, columns qualified with them included: for each a query of some
 /// kilobytes is sent.
@@ -32,14 +32,11 @@ pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Optio
         return Ok(None);
     }
     if places.len() > MAX_VIEWS {
-        let about = format!("more than {MAX_VIEWS} views of information_schema");
-        return refuse(&errors::NOT_UNDERSTOOD, about);
+        let what = "views of information_schema";
+        return NotUnderstood::TooMany(MAX_VIEWS, what).refuse();
     }
     if is_hidden_by_with(sql, tokens, &places) {
-        return refuse(
-            &errors::NOT_UNDERSTOOD,
-            "WITH and a view of information_schema under one name",
-        );
+        return NotUnderstood::WithHidesView.refuse();
     }
     let planner = Planner::new(request, tokens.to_vec(), Vec::new())?;
     let mut out = TextBuilder::default();

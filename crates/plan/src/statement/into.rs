@@ -109,9 +109,9 @@ pub(super) fn not_on_the_server(refusal: Refusal) -> Refusal {
         &errors::AMBIGUOUS,
         &errors::COLUMN_COUNT,
     ];
-    let other = !crate::scratch::takes_over(&refusal) || of_the_client.contains(&refusal.entry);
+    let other = !crate::scratch::takes_over(&refusal) || refusal.is_any(&of_the_client);
     match other {
         true => refusal,
-        false => Refusal::new(&errors::SERVER_HELD, refusal.about),
+        false => refusal.under(&errors::SERVER_HELD),
     }
 }

@@ -29,9 +29,9 @@ use std::sync::Arc;
 
 use onionskin_schema::{Table, TableName};
 
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::facts::Facts;
-use crate::lex::{LiteralKind, Token, TokenKind, tokens};
+use crate::lex::{LexError, LiteralKind, Token, TokenKind, tokens};
 use crate::parse;
 use crate::plan::{Action, Defines, Plan};
 use crate::planner::{Known, Planned, Planner, Request, UseScratch, refuse};
@@ -66,18 +66,16 @@ pub fn plan(request: &Request) -> Outcome {
     let tokens = match tokens(request.sql, request.settings.lex) {
         Ok(tokens) => tokens,
         // the server will not understand it either, but what is in it is not known
-        Err(error) => {
-            return unread(Refusal::new(&errors::NOT_UNDERSTOOD, error.to_string()));
-        }
+        Err(error) => return unread(NotUnderstood::from(error).into()),
     };
     let names = match candidates(request, &tokens) {
         Ok(names) => names,
         Err(error) => {
-            let entry = match error {
-                crate::lex::LexError::TooManyNames(_) => &errors::NOT_UNDERSTOOD,
-                _ => &errors::EXECUTABLE_COMMENT,
-            };
-            return unread(Refusal::new(entry, error.to_string()));
+            let refusal = Refusal::from(NotUnderstood::from(error));
+            return unread(match error {
+                LexError::TooManyNames(_) => refusal,
+                _ => refusal.under(&errors::EXECUTABLE_COMMENT),
+            });
         }
     };
     let mut unknown = Vec::new();
@@ -173,10 +171,7 @@ fn decide<'a>(
         return crate::ddl::alter_table(request, tokens, near);
     }
     if string_as_name(sql, &tokens) {
-        return refuse(
-            &errors::NOT_UNDERSTOOD,
-            "a name in double quotes without ANSI_QUOTES",
-        );
+        return NotUnderstood::StringAsName.refuse();
     }
     if let Some(action) = without_tables(request, &tokens, near.is_empty())? {
         return Ok((action, None));
@@ -217,10 +212,9 @@ fn without_tables(request: &Request, tokens: &[Token], is_far: bool) -> Planned<
     }
     match columns_view(request, tokens)? {
         // the rest of the statement goes to the server as it is
-        Some(_) if !is_far => refuse(
-            &errors::NOT_UNDERSTOOD,
-            "information_schema beside a protected table",
-        ),
+        Some(_) if !is_far => {
+            NotUnderstood::Beside("information_schema", "a protected table").refuse()
+        }
         Some(action) => Ok(Some(action)),
         None => Ok(is_far.then_some(Action::Relay)),
     }
@@ -345,7 +339,7 @@ fn on_scratch_engine<'a>(
     match on_scratch(&mut planner) {
         Ok(Some(action)) => Ok((action, Some(planner))),
         Ok(None) => Err(refusal),
-        Err(other) if other.entry == &errors::NOT_UNDERSTOOD => Err(refusal),
+        Err(other) if other.reason().is_some() => Err(refusal),
         Err(other) => Err(other),
     }
 }

@@ -15,7 +15,7 @@ use sqlparser::ast::{
 use super::Decided;
 use super::into::{blank_into, kept_by_the_server, not_on_the_server};
 use super::near::candidates;
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::lex::{Token, TokenKind};
 use crate::parse;
 use crate::plan::{Action, Piece};
@@ -66,8 +66,7 @@ fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
     let stays = blank_into(planner);
     let statement = parse::statement(&with_joins(planner))?;
     if !not_reads_alike(&statement, planner.request.settings.high_not) {
-        let about = "NOT without parentheses under HIGH_NOT_PRECEDENCE";
-        return refuse(&errors::NOT_UNDERSTOOD, about);
+        return NotUnderstood::Under("NOT without parentheses", "HIGH_NOT_PRECEDENCE").refuse();
     }
     let by_view = planner.near.iter().any(|t| t.view);
     match statement {
@@ -141,8 +140,8 @@ pub(super) fn on_scratch(planner: &mut Planner) -> Planned<Option<Action>> {
         Err(refusal) => refusal,
         planned => return planned,
     };
-    let unclear = [&errors::NOT_UNDERSTOOD, &errors::AMBIGUOUS];
-    if unclear.contains(&refusal.entry)
+    let is_unclear = refusal.reason().is_some() || refusal.is(&errors::AMBIGUOUS);
+    if is_unclear
         && let Ok(names) = candidates(request, &tokens)
         && let Ok(mut afresh) = Planner::new(request, tokens, near)
         && let Ok(action) = crate::scratch::by_words(&mut afresh, &names)
@@ -227,7 +226,7 @@ fn with_targets(mut delete: Delete) -> Planned<Delete> {
             TableFactor::Table {
                 name, alias: None, ..
             } if target.joins.is_empty() => delete.tables.push(name),
-            _ => return refuse(&errors::NOT_UNDERSTOOD, "the target of DELETE"),
+            _ => return NotUnderstood::PartOf("the target", "DELETE").refuse(),
         }
     }
     delete.from = FromTable::WithFromKeyword(list);
@@ -341,7 +340,7 @@ fn blank_index_hints(planner: &mut Planner) -> Planned<()> {
         let is_name =
             |t: &Token| matches!(t.kind, TokenKind::Word | TokenKind::Quoted) || t.is(b',');
         if !tokens[open + 1..close].iter().all(is_name) {
-            return refuse(&errors::NOT_UNDERSTOOD, "an index hint");
+            return NotUnderstood::IndexHint.refuse();
         }
         found.push((at, close));
     }
@@ -385,14 +384,14 @@ pub(crate) fn query_behind(planner: &mut Planner, first: usize) -> Planned<Box<Q
     blank_gaps(planner);
     let begin = planner.tokens.get(first).map_or(0, |t| t.start);
     if !planner.parse_text.get(..begin).is_some_and(str::is_ascii) {
-        return refuse(&errors::NOT_UNDERSTOOD, "a definition beyond ASCII");
+        return NotUnderstood::BeyondAscii("a definition").refuse();
     }
     planner
         .parse_text
         .replace_range(..begin, &" ".repeat(begin));
     match parse::statement(&planner.parse_text)? {
         Statement::Query(query) => Ok(query),
-        _ => refuse(&errors::NOT_UNDERSTOOD, "a query"),
+        _ => NotUnderstood::Query.refuse(),
     }
 }
 
@@ -421,7 +420,7 @@ pub(super) fn explained<'a>(
         .iter()
         .position(|t| STATEMENTS.iter().any(|w| t.is_word(sql, w)))
     else {
-        return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN");
+        return NotUnderstood::Clause("EXPLAIN").refuse();
     };
     while at > 0 && tokens[at - 1].is(b'(') {
         at -= 1;
@@ -430,21 +429,18 @@ pub(super) fn explained<'a>(
         .iter()
         .any(|t| matches!(t.kind, TokenKind::Literal(_)))
     {
-        return refuse(
-            &errors::NOT_UNDERSTOOD,
-            "EXPLAIN with a literal before the statement",
-        );
+        return NotUnderstood::ExplainWithLiteral.refuse();
     }
     let runs = tokens[..at].iter().any(|t| t.is_word(sql, "analyze"));
     if runs && !may_run(request, &tokens[..at], &tokens[at..]) {
-        return refuse(&errors::NOT_UNDERSTOOD, "ANALYZE of this statement");
+        return NotUnderstood::Analyze.refuse();
     }
     let mut planner = Planner::new(request, tokens[at..].to_vec(), near)?;
     // the parser must not see EXPLAIN and its options
     let blank = tokens[at].start;
     let ascii_prefix = planner.parse_text.get(..blank).is_some_and(str::is_ascii);
     if !ascii_prefix {
-        return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN");
+        return NotUnderstood::Clause("EXPLAIN").refuse();
     }
     planner
         .parse_text
@@ -468,19 +464,19 @@ pub(super) fn explained<'a>(
     let mut text = vec![Piece::Sql(sql[..blank].to_vec())];
     match action {
         Action::Server { result: None, .. } if runs => {
-            return refuse(&errors::NOT_UNDERSTOOD, "ANALYZE of this statement");
+            return NotUnderstood::Analyze.refuse();
         }
         Action::Server { text: inner, .. } => text.extend(inner),
         Action::Finish(finish) => text.extend(finish.text),
         Action::Update(update) => text.extend(update.select),
         Action::Delete(delete) => text.extend(delete.select),
         Action::Scratch(scratch) if scratch.reads.is_empty() => {
-            return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN without tables");
+            return NotUnderstood::Without("EXPLAIN", "tables").refuse();
         }
         Action::Scratch(scratch) => text.extend(scratch.explained()),
         // it must not run
         Action::ScratchWrite(write) => match write.scratch.reads.is_empty() {
-            true => return refuse(&errors::NOT_UNDERSTOOD, "EXPLAIN without tables"),
+            true => return NotUnderstood::Without("EXPLAIN", "tables").refuse(),
             false => text.extend(write.scratch.explained()),
         },
         other => return Ok((other, Some(planner))),

@@ -13,10 +13,10 @@ use onionskin_value::Family;
 
 use super::Decided;
 use super::rows::planned;
-use crate::errors;
+use crate::errors::NotUnderstood;
 use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::plan::{Action, Text};
-use crate::planner::{Planned, Planner, Request, TextBuilder, refuse};
+use crate::planner::{Planned, Planner, Request, TextBuilder};
 
 /// Variables that change no answer, sorted.
 const VARIABLES: [&str; 17] = [
@@ -53,7 +53,7 @@ pub(super) fn set_statement<'a>(
 ) -> Planned<Decided<'a>> {
     let sql = request.sql;
     let Some(end) = tokens.iter().position(|t| t.is_word(sql, "for")) else {
-        return refuse(&errors::NOT_UNDERSTOOD, "SET STATEMENT");
+        return NotUnderstood::Clause("SET STATEMENT").refuse();
     };
     for assignment in tokens[2..end].split(|t| t.is(b',')) {
         check(sql, assignment)?;
@@ -61,10 +61,7 @@ pub(super) fn set_statement<'a>(
     let inner = &tokens[end + 1..];
     let begins = |word: &str| inner.first().is_some_and(|t| t.is_word(sql, word));
     let (Some(first), true) = (inner.first(), begins("select") || begins("with")) else {
-        return refuse(
-            &errors::NOT_UNDERSTOOD,
-            "SET STATEMENT for anything but a query",
-        );
+        return NotUnderstood::SetStatement("for anything but a query").refuse();
     };
     let mut planner = Planner::new(request, inner.to_vec(), near)?;
     // the parser must not see what stands before
@@ -73,7 +70,7 @@ pub(super) fn set_statement<'a>(
         .get(..first.start)
         .is_some_and(str::is_ascii)
     {
-        return refuse(&errors::NOT_UNDERSTOOD, "SET STATEMENT");
+        return NotUnderstood::Clause("SET STATEMENT").refuse();
     }
     let blank = " ".repeat(first.start);
     planner.parse_text.replace_range(..first.start, &blank);
@@ -95,8 +92,8 @@ pub(super) fn set_statement<'a>(
             Action::Finish(finish)
         }
         _ => {
-            let about = "SET STATEMENT for a query that the server does not answer";
-            return refuse(&errors::NOT_UNDERSTOOD, about);
+            return NotUnderstood::SetStatement("for a query that the server does not answer")
+                .refuse();
         }
     };
     Ok((action, Some(planner)))
@@ -105,12 +102,14 @@ pub(super) fn set_statement<'a>(
 /// `variable = value`, of the list, and the value a word or a constant.
 fn check(sql: &[u8], assignment: &[Token]) -> Planned<()> {
     let [name, equals, value] = assignment else {
-        return refuse(&errors::NOT_UNDERSTOOD, "SET STATEMENT in this form");
+        return NotUnderstood::SetStatement("in this form").refuse();
     };
     let text = String::from_utf8_lossy(name.text(sql)).to_ascii_lowercase();
     if name.kind != TokenKind::Word || VARIABLES.binary_search(&text.as_str()).is_err() {
-        let about = "SET STATEMENT with a variable that may change the statement's meaning";
-        return refuse(&errors::NOT_UNDERSTOOD, about);
+        return NotUnderstood::SetStatement(
+            "with a variable that may change the statement's meaning",
+        )
+        .refuse();
     }
     let is_value = match value.kind {
         TokenKind::Word => true,
@@ -119,7 +118,7 @@ fn check(sql: &[u8], assignment: &[Token]) -> Planned<()> {
     };
     match equals.is(b'=') && is_value {
         true => Ok(()),
-        false => refuse(&errors::NOT_UNDERSTOOD, "SET STATEMENT in this form"),
+        false => NotUnderstood::SetStatement("in this form").refuse(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use onionskin_schema::Table;
 
 use super::Decided;
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::lex::{Token, TokenKind};
 use crate::plan::{Action, Piece, Show};
 use crate::planner::{Planned, Request, identifier, quoted, refuse};
@@ -17,7 +17,7 @@ pub(super) fn show<'a>(
     near: Vec<Arc<Table>>,
 ) -> Planned<Decided<'a>> {
     let [table] = near.as_slice() else {
-        return refuse(&errors::NOT_UNDERSTOOD, "SHOW with several tables");
+        return NotUnderstood::ShowSeveral.refuse();
     };
     let end = tokens
         .iter()
@@ -102,10 +102,10 @@ impl Statement<'_> {
                 TokenKind::Literal(_) => like = self.literal(at),
                 _ => match identifier(self.request.sql, only) {
                     Some(name) => column = Some(name),
-                    None => return refuse(&errors::NOT_UNDERSTOOD, "DESCRIBE"),
+                    None => return NotUnderstood::Clause("DESCRIBE").refuse(),
                 },
             },
-            _ => return refuse(&errors::NOT_UNDERSTOOD, "DESCRIBE"),
+            _ => return NotUnderstood::Clause("DESCRIBE").refuse(),
         }
         let what = Show::Columns {
             like,
@@ -125,7 +125,7 @@ impl Statement<'_> {
         let is_from = self.is(at + 1, "from") || self.is(at + 1, "in");
         let indexes = !full && is_any(&["index", "indexes", "keys"]);
         if !is_from || !(columns || indexes) {
-            return refuse(&errors::NOT_UNDERSTOOD, "SHOW");
+            return NotUnderstood::Clause("SHOW").refuse();
         }
         let condition = self.behind_name(at + 2);
         match columns {
@@ -149,12 +149,12 @@ impl Statement<'_> {
         if let Some(pattern) = self.last_pattern(at) {
             like = self.literal(pattern);
             if like.is_none() {
-                return refuse(&errors::NOT_UNDERSTOOD, "SHOW COLUMNS … LIKE");
+                return NotUnderstood::Clause("SHOW COLUMNS … LIKE").refuse();
             }
         } else if let Some(found) = self.values_of("field", at) {
             named = found;
         } else if !self.is_end(at) {
-            return refuse(&errors::NOT_UNDERSTOOD, "SHOW COLUMNS … WHERE");
+            return NotUnderstood::Clause("SHOW COLUMNS … WHERE").refuse();
         }
         let what = Show::Columns {
             like,
@@ -182,7 +182,7 @@ impl Statement<'_> {
                     text.push(b' ');
                     text.extend_from_slice(&sql[first.start..end]);
                 }
-                _ => return refuse(&errors::NOT_UNDERSTOOD, "SHOW INDEX … WHERE"),
+                _ => return NotUnderstood::Clause("SHOW INDEX … WHERE").refuse(),
             }
         }
         let what = Show::Index { named };

@@ -24,7 +24,7 @@ use sqlparser::ast::{
 
 use super::Decided;
 use crate::ddl::{AliasMarks, Ddl, DdlPiece};
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::lex::Token;
 use crate::plan::{Action, ColumnUse, Described, OpenFrom, Piece, ResultItem, Text};
 use crate::planner::{Known, Planned, Planner, Request, identifier, quoted, refuse};
@@ -49,7 +49,7 @@ pub(super) fn create_view<'a>(
     let sql = request.sql;
     let word = |w: &str| tokens.iter().position(|t| t.is_word(sql, w));
     let (Some(view), Some(at)) = (word("view"), word("as")) else {
-        return refuse(&errors::NOT_UNDERSTOOD, "a view");
+        return NotUnderstood::View.refuse();
     };
     let list = column_list(sql, &tokens, view..at)?;
     let select = at + 1;
@@ -59,7 +59,7 @@ pub(super) fn create_view<'a>(
     let blank = tokens[select].start;
     let mut planner = Planner::new(request, tokens[select..].to_vec(), near)?;
     if !planner.parse_text.get(..blank).is_some_and(str::is_ascii) {
-        return refuse(&errors::NOT_UNDERSTOOD, "a view's name beyond ASCII");
+        return NotUnderstood::BeyondAscii("a view's name").refuse();
     }
     planner
         .parse_text
@@ -102,7 +102,7 @@ fn column_list(
     let Some(open) = head.iter().position(|t| t.is(b'(')) else {
         return Ok(None);
     };
-    let bad = || Refusal::new(&errors::NOT_UNDERSTOOD, "a view's list of columns");
+    let bad = || Refusal::from(NotUnderstood::PartOf("the column list", "a view"));
     let Some((close, inside)) = head[open + 1..].split_last() else {
         return Err(bad());
     };
@@ -260,7 +260,7 @@ fn check_one_table(
 fn physical(planner: &mut Planner, list: Option<&[String]>) -> Planned<Physical> {
     let refused = |about: &str| Refusal::new(&errors::VIEW, about.to_string());
     let Statement::Query(query) = crate::parse::statement(&planner.parse_text)? else {
-        return refuse(&errors::NOT_UNDERSTOOD, "a view");
+        return NotUnderstood::View.refuse();
     };
     let SetExpr::Select(select) = query.body.as_ref() else {
         return Err(refused("a set operation"));
@@ -286,7 +286,7 @@ fn physical(planner: &mut Planner, list: Option<&[String]>) -> Planned<Physical>
     let start = planner.token_at(planner.offset(select.select_token.0.span))?;
     let clauses = planner.clauses(start)?;
     let Some(last) = clauses.items.last() else {
-        return refuse(&errors::NOT_UNDERSTOOD, "the select list");
+        return NotUnderstood::SelectList.refuse();
     };
     let end = planner.bytes_of(last).end;
     let origins = origins(&select.projection, given.items.len());

@@ -2,7 +2,7 @@
 
 use sqlparser::ast::{Delete, FromTable, ObjectName, TableFactor, TableWithJoins};
 
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::plan::{Action, Piece, RowDelete, RowFilter, Text};
 use crate::planner::{Planned, Planner, TextBuilder, refuse};
 use crate::scope::Scope;
@@ -22,7 +22,7 @@ impl Planner<'_> {
             limit,
         } = delete;
         if output.is_some() || using.is_some() {
-            return refuse(&errors::NOT_UNDERSTOOD, "a clause of DELETE");
+            return NotUnderstood::ClauseOf("DELETE").refuse();
         }
         for name in tables {
             self.judge_name(name)?;
@@ -46,7 +46,7 @@ impl Planner<'_> {
         if let Some(limit) = limit
             && self.constant(limit).is_none()
         {
-            return refuse(&errors::NOT_UNDERSTOOD, "LIMIT");
+            return NotUnderstood::Clause("LIMIT").refuse();
         }
         let result = match returning {
             None => None,
@@ -90,7 +90,7 @@ impl Planner<'_> {
         let sql = self.sql();
         let plain = self.tokens.get(1).is_some_and(|t| t.is_word(sql, "from"));
         if !plain {
-            return refuse(&errors::NOT_UNDERSTOOD, "a modifier of DELETE");
+            return NotUnderstood::PartOf("a modifier", "DELETE").refuse();
         }
         self.check_own_reads(&table)?;
         let key = self.key_columns(&table)?;
@@ -101,7 +101,7 @@ impl Planner<'_> {
             .as_slice()
         {
             [Piece::Sql(text)] => String::from_utf8_lossy(text).trim().to_string(),
-            _ => return refuse(&errors::NOT_UNDERSTOOD, "the target of DELETE"),
+            _ => return NotUnderstood::PartOf("the target", "DELETE").refuse(),
         };
         let mut select = TextBuilder::default();
         select.sql(b"SELECT ");

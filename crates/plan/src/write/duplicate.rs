@@ -8,7 +8,7 @@ use sqlparser::ast::{Assignment, Expr, Ident};
 
 use super::update::assigned_twice;
 use super::{Target, has_exact_tokens, is_default, physical};
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::plan::{ColumnUse, Piece, Purpose, Slot, Source, Upsert};
 use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::scope::{self, Scope};
@@ -55,7 +55,7 @@ impl Planner<'_> {
                 }
             };
             if assigned.contains(&column.index) {
-                return refuse(&errors::NOT_UNDERSTOOD, assigned_twice(&column));
+                return assigned_twice(&column).refuse();
             }
             assigned.push(column.index);
             match self.new_row(&assignment.value, &column, alias)? {
@@ -76,7 +76,7 @@ impl Planner<'_> {
 
     /// Finds the clause, which ends the statement, and its assignments.
     fn duplicate_tokens(&self, count: usize) -> Planned<Clause> {
-        let bad = || Refusal::new(&errors::NOT_UNDERSTOOD, "ON DUPLICATE KEY UPDATE");
+        let bad = || Refusal::from(NotUnderstood::Clause("ON DUPLICATE KEY UPDATE"));
         let sql = self.sql();
         let mut words = self.tokens.iter();
         let duplicate = words.rposition(|t| t.is_word(sql, "duplicate"));

@@ -10,7 +10,7 @@ use sqlparser::ast::{Insert, ObjectName, OnInsert, Query, SetExpr, TableObject, 
 
 use super::Target;
 use super::new_rows::{Destination, Lenience};
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::plan::{Action, Piece, Purpose, ResultItem, Upsert};
 use crate::planner::{Known, Planned, Planner, refuse};
 use crate::query::Mode;
@@ -21,7 +21,7 @@ impl Planner<'_> {
     pub(crate) fn insert(&mut self, insert: &Insert) -> Planned<Action> {
         check_clauses(insert)?;
         let TableObject::TableName(name) = &insert.table else {
-            return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
+            return NotUnderstood::PartOf("the target", "INSERT").refuse();
         };
         let (database, table_name, known) = self.table(name)?;
         let table = match known {
@@ -82,20 +82,14 @@ impl Planner<'_> {
             return refuse(&errors::VIEW, "writing beside one");
         }
         let Some(query) = &insert.source else {
-            return refuse(
-                &errors::NOT_UNDERSTOOD,
-                "INSERT … SET with a protected table",
-            );
+            return NotUnderstood::Beside("INSERT … SET", "a protected table").refuse();
         };
         for column in &insert.columns {
             self.judge_name(column)?;
         }
         self.query(query, None, Mode::Nested)?;
         if insert.on.is_some() || insert.returning.is_some() {
-            return refuse(
-                &errors::NOT_UNDERSTOOD,
-                "ON DUPLICATE KEY UPDATE, or RETURNING",
-            );
+            return NotUnderstood::EitherClause("ON DUPLICATE KEY UPDATE", "RETURNING").refuse();
         }
         Ok(Action::Server {
             text: self.assemble()?,
@@ -112,7 +106,7 @@ impl Planner<'_> {
         }
         if let Some(alias) = &insert.insert_alias {
             if alias.col_aliases.as_ref().is_some_and(|c| !c.is_empty()) {
-                return refuse(&errors::NOT_UNDERSTOOD, "column aliases of the new row");
+                return NotUnderstood::PartOf("column aliases", "the new row").refuse();
             }
             self.judge_name(&alias.row_alias)?;
         }
@@ -126,7 +120,7 @@ impl Planner<'_> {
             name.0.last().and_then(|p| p.as_ident()),
         );
         let (Some(first), Some(last)) = ends else {
-            return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
+            return NotUnderstood::PartOf("the target", "INSERT").refuse();
         };
         let first = self.token_at(self.offset(first.span))?;
         let last = self.token_at(self.offset(last.span))?;
@@ -167,7 +161,7 @@ impl Planner<'_> {
         upsert: &mut Upsert,
     ) -> Planned<()> {
         let Some(query) = &insert.source else {
-            return refuse(&errors::NOT_UNDERSTOOD, "INSERT without values");
+            return NotUnderstood::Without("INSERT", "values").refuse();
         };
         let SetExpr::Values(values) = query.body.as_ref() else {
             return refuse(
@@ -180,7 +174,7 @@ impl Planner<'_> {
             && query.limit_clause.is_none()
             && query.locks.is_empty();
         if !plain_query || values.explicit_row {
-            return refuse(&errors::NOT_UNDERSTOOD, "VALUES ROW");
+            return NotUnderstood::Clause("VALUES ROW").refuse();
         }
         self.insert_rows(&insert.columns, values.rows.len(), to, upsert)?;
         self.scan_values(&insert.columns, values, to)
@@ -196,10 +190,7 @@ impl Planner<'_> {
             return Ok(None);
         };
         if insert.on.is_some() {
-            return refuse(
-                &errors::NOT_UNDERSTOOD,
-                "RETURNING behind ON DUPLICATE KEY UPDATE",
-            );
+            return NotUnderstood::Beside("RETURNING", "ON DUPLICATE KEY UPDATE").refuse();
         }
         let tokens = self.returning_tokens()?;
         self.returned(list, tokens, scope).map(Some)
@@ -224,7 +215,7 @@ impl Planner<'_> {
                 let alias = alias.map(|a| a.row_alias.to_string());
                 self.on_duplicate(list, to.scope, to.table, alias.as_deref(), upsert)
             }
-            Some(_) => refuse(&errors::NOT_UNDERSTOOD, "ON CONFLICT"),
+            Some(_) => NotUnderstood::Clause("ON CONFLICT").refuse(),
         }
     }
 }
@@ -273,7 +264,7 @@ fn check_clauses(insert: &Insert) -> Planned<()> {
         || multi_table_else_clause.is_some()
         || table_alias.is_some()
     {
-        return refuse(&errors::NOT_UNDERSTOOD, "a clause of INSERT");
+        return NotUnderstood::ClauseOf("INSERT").refuse();
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ use onionskin_schema::{Table, TokenKind};
 use sqlparser::ast::{Assignment, AssignmentTarget, Expr};
 
 use crate::comparable::no_order;
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::fetch::Fetched;
 use crate::lex::TokenKind as LexKind;
 use crate::plan::{ColumnUse, Piece, Purpose, RowFilter, Source, Text};
@@ -140,7 +140,7 @@ impl Planner<'_> {
 
     fn assigned_name(&mut self, assignment: &Assignment) -> Planned<String> {
         let AssignmentTarget::ColumnName(name) = &assignment.target else {
-            return refuse(&errors::NOT_UNDERSTOOD, "an assignment to several columns");
+            return NotUnderstood::AssignmentTo("several columns").refuse();
         };
         let parts = self.judge_name(name)?;
         Ok(parts.last().cloned().unwrap_or_default())
@@ -149,7 +149,7 @@ impl Planner<'_> {
     /// The token ranges of the assignments behind `SET`.
     fn assignment_tokens(&self, count: usize) -> Planned<Vec<Range<usize>>> {
         let sql = self.sql();
-        let bad = || Refusal::new(&errors::NOT_UNDERSTOOD, "SET");
+        let bad = || Refusal::from(NotUnderstood::Clause("SET"));
         let set = self
             .tokens
             .iter()
@@ -185,7 +185,7 @@ impl Planner<'_> {
         let tokens = self.tokens.get(assignment.clone()).unwrap_or_default();
         match tokens.iter().position(|t| t.is(b'=')) {
             Some(i) => Ok(assignment.start + i + 1..assignment.end),
-            None => refuse(&errors::NOT_UNDERSTOOD, "an assignment"),
+            None => NotUnderstood::Assignment.refuse(),
         }
     }
 
@@ -200,7 +200,7 @@ impl Planner<'_> {
             .rposition(|t| t.is_word(sql, "returning"));
         match at {
             Some(at) if at + 1 < end => Ok(at + 1..end),
-            _ => refuse(&errors::NOT_UNDERSTOOD, "RETURNING"),
+            _ => NotUnderstood::Clause("RETURNING").refuse(),
         }
     }
 

@@ -12,7 +12,7 @@ use sqlparser::ast::{
 
 use super::view::check_omitted;
 use super::{Target, default_text, in_parentheses, is_default, physical};
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::lex::Token;
 use crate::plan::{ColumnUse, Piece, Source, Text, Upsert};
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
@@ -95,10 +95,7 @@ impl Planner<'_> {
         let sql = self.sql();
         let is_values = |t: &Token| t.is_word(sql, "values") || t.is_word(sql, "value");
         if !self.tokens.get(behind).is_some_and(is_values) {
-            return refuse(
-                &errors::NOT_UNDERSTOOD,
-                "a clause between the columns and VALUES",
-            );
+            return NotUnderstood::BeforeValues.refuse();
         }
         let folded = self.request.template.rows;
         match folded.filter(|rows| rows.count > 1 || count == 1) {
@@ -111,7 +108,7 @@ impl Planner<'_> {
     /// The columns that are named behind the table's name; without a list, all that are visible.
     fn column_list(&mut self, columns: &[ObjectName], to: &Destination) -> Planned<ColumnList> {
         let Some(last) = to.name.0.last().and_then(|p| p.as_ident()) else {
-            return refuse(&errors::NOT_UNDERSTOOD, "the target of INSERT");
+            return NotUnderstood::PartOf("the target", "INSERT").refuse();
         };
         let name = self.token_at(self.offset(last.span))?;
         let open = name + 1;

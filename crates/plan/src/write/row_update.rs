@@ -6,7 +6,7 @@ use onionskin_value::Family;
 use sqlparser::ast::{BinaryOperator, Expr, TableFactor};
 
 use super::update::{Assigned, is_update_modifier};
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::plan::{Action, ColumnUse, Piece, RowAssign, RowFilter, RowUpdate, Text};
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
 use crate::scope::Scope;
@@ -74,10 +74,7 @@ impl Planner<'_> {
         // columns of the name are refused as well
         let is_read = first_select.is_some_and(|select| names.any(|at| at > select));
         match is_read && self.request.settings.family == Family::MySql {
-            true => refuse(
-                &errors::NOT_UNDERSTOOD,
-                "a table that is changed and read in another place of the statement",
-            ),
+            true => NotUnderstood::ChangedAndRead.refuse(),
             false => Ok(()),
         }
     }
@@ -169,19 +166,19 @@ impl Planner<'_> {
     /// The table of an UPDATE as the statement names it, with its alias.
     fn row_target(&self, relation: &TableFactor) -> Planned<String> {
         if !matches!(relation, TableFactor::Table { .. }) {
-            return refuse(&errors::NOT_UNDERSTOOD, "the target of UPDATE");
+            return NotUnderstood::PartOf("the target", "UPDATE").refuse();
         }
         let sql = self.sql();
         let first = self.tokens.get(1);
         if first.is_some_and(|t| is_update_modifier(sql, t)) {
-            return refuse(&errors::NOT_UNDERSTOOD, "UPDATE IGNORE or LOW_PRIORITY");
+            return NotUnderstood::EitherClause("UPDATE IGNORE", "LOW_PRIORITY").refuse();
         }
         let set = self.tokens.iter().position(|t| t.is_word(sql, "set"));
         let begin = first.map_or(0, |t| t.start);
         let end = self.tokens[set.unwrap_or(0)].start;
         match self.original(begin..end).as_slice() {
             [Piece::Sql(text)] => Ok(String::from_utf8_lossy(text).trim().to_string()),
-            _ => refuse(&errors::NOT_UNDERSTOOD, "the target of UPDATE"),
+            _ => NotUnderstood::PartOf("the target", "UPDATE").refuse(),
         }
     }
 

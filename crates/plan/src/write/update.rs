@@ -7,7 +7,7 @@ use onionskin_schema::Table;
 use sqlparser::ast::{Assignment, AssignmentTarget, BinaryOperator, Expr, Ident, Update};
 
 use super::{has_exact_tokens, is_default, view};
-use crate::errors;
+use crate::errors::{self, NotUnderstood};
 use crate::plan::{Action, ColumnUse, NewValue, RowFilter, Text};
 use crate::planner::{Planned, Planner, TextBuilder, refuse};
 use crate::scope::{Resolved, Scope};
@@ -78,7 +78,7 @@ impl Planner<'_> {
 
         if let Some(filter) = filter {
             let Some(target) = scope.sources.first().and_then(|s| s.table.clone()) else {
-                return refuse(&errors::NOT_UNDERSTOOD, "the target of UPDATE");
+                return NotUnderstood::PartOf("the target", "UPDATE").refuse();
             };
             return self.row_update(&table.relation, &target, assigned, false, Some(filter));
         }
@@ -89,7 +89,7 @@ impl Planner<'_> {
             });
         };
         if !table.joins.is_empty() {
-            return refuse(&errors::NOT_UNDERSTOOD, "an UPDATE of several tables");
+            return NotUnderstood::UpdateOfSeveral.refuse();
         }
         if assigned.is_for_server(self.request.settings.found_rows) {
             return self.update_on_server(&assigned, update.limit.is_some());
@@ -116,7 +116,7 @@ impl Planner<'_> {
         }
         match &update.limit {
             Some(limit) if self.constant(limit).is_none() => {
-                refuse(&errors::NOT_UNDERSTOOD, "LIMIT")
+                NotUnderstood::Clause("LIMIT").refuse()
             }
             _ => Ok(filter),
         }
@@ -128,7 +128,7 @@ impl Planner<'_> {
         let mut assigned = Assigned::default();
         for (i, assignment) in assignments.iter().enumerate() {
             let AssignmentTarget::ColumnName(name) = &assignment.target else {
-                return refuse(&errors::NOT_UNDERSTOOD, "an assignment to several columns");
+                return NotUnderstood::AssignmentTo("several columns").refuse();
             };
             let idents = name.0.iter().filter_map(|p| p.as_ident().cloned());
             let idents: Vec<Ident> = idents.collect();
@@ -148,7 +148,7 @@ impl Planner<'_> {
                 }
                 Resolved::Protected(column) => {
                     if assigned.has(&column.table, column.index) {
-                        return refuse(&errors::NOT_UNDERSTOOD, assigned_twice(&column));
+                        return assigned_twice(&column).refuse();
                     }
                     let value = self.new_value(&assignment.value, &tokens[i], &column, scope)?;
                     assigned.protected.push((column, value, i));
@@ -335,15 +335,15 @@ fn check_clauses(update: &Update) -> Planned<()> {
         limit: _,
     } = update;
     if from.is_some() || returning.is_some() || output.is_some() || or.is_some() {
-        return refuse(&errors::NOT_UNDERSTOOD, "a clause of UPDATE");
+        return NotUnderstood::ClauseOf("UPDATE").refuse();
     }
     Ok(())
 }
 
 /// Servers assign from left to right, and count a row as changed if it differs in the end: no two
 /// assignments of sealed values are that.
-pub(super) fn assigned_twice(column: &ColumnUse) -> String {
-    format!("a second assignment to {}", column.path())
+pub(super) fn assigned_twice(column: &ColumnUse) -> NotUnderstood {
+    NotUnderstood::AssignedTwice(column.path())
 }
 
 pub(super) fn is_update_modifier(sql: &[u8], token: &crate::lex::Token) -> bool {

@@ -23,6 +23,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use onionskin_plan::by_name::{executed, is_by_name, parameters, prepared_name};
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{
     Action, Argument, ByName, Facts, LexMode, LiteralKind, Refusal, StatementText, Template, errors,
 };
@@ -34,7 +35,7 @@ use onionskin_wire::messages::Command;
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
-use crate::prepared::{PREPARED_OTHERWISE, Setting, Statement, too_many};
+use crate::prepared::{Setting, Statement, too_many};
 use crate::session::{Session, hide_tokens, in_logical_terms};
 
 /// Statements that a session may have: the servers' `max_prepared_stmt_count`.
@@ -609,5 +610,6 @@ fn syntax_error(near: &str) -> Failure {
 }
 
 fn prepare_again() -> Failure {
-    Refusal::new(&errors::DYNAMIC, PREPARED_OTHERWISE).into()
+    let refusal = Refusal::from(NotUnderstood::PreparedOtherwise);
+    refusal.under(&errors::DYNAMIC).into()
 }

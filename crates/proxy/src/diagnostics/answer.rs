@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use onionskin_plan::{Action, Facts, Finds, Item, Question, ShownRows, Verb, errors};
+use onionskin_plan::errors::NotUnderstood;
+use onionskin_plan::{Action, Facts, Finds, Item, Question, ShownRows, Verb};
 use onionskin_value::{Family, Warning};
 use onionskin_wire::rows::{TextRow, put_text_cell};
 use onionskin_wire::{Step, WireError};
@@ -24,8 +25,7 @@ impl Session {
             return Ok(false);
         }
         if facts.verb == Verb::Execute && self.asks_by_name(sql) {
-            let about = "a prepared question about the last statement";
-            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+            return Err(NotUnderstood::LastStatement("a prepared question").into());
         }
         let keeps = self.state.family == Family::MariaDb;
         let question = match facts.question.clone() {
@@ -401,10 +401,7 @@ impl Places {
 }
 
 fn unclear() -> Failure {
-    Failure::refused(
-        &errors::NOT_UNDERSTOOD,
-        "a question about the last statement",
-    )
+    Failure::from(NotUnderstood::LastStatement("a question"))
 }
 
 /// Whether a row of `SHOW WARNINGS` tells of an error.

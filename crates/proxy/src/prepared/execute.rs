@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{Action, Piece, Template, Text, errors};
 use onionskin_wire::ColumnType;
 use onionskin_wire::messages::{ComStmtExecute, CursorType, ExecuteWriter, Param};
@@ -70,7 +71,7 @@ impl Session {
         let mode = self.space.settings.lex;
         let mut template = Template::default();
         if template.read_unfolded(&statement.sql, mode).is_err() {
-            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, "its words"));
+            return Err(NotUnderstood::Words.into());
         }
         std::mem::swap(&mut self.template, &mut template);
         let planned = self.make_plan(&statement.sql, afresh);

@@ -15,7 +15,7 @@ use onionskin_wire::ParamType;
 use onionskin_wire::messages::{Command, encode_statement_command, statement_id};
 
 use self::relayed::Relayed;
-pub(crate) use self::setting::{PREPARED_OTHERWISE, Setting};
+pub(crate) use self::setting::Setting;
 use crate::bind::StoreMode;
 use crate::by_name::Named;
 use crate::catalog::KeyedPlan;

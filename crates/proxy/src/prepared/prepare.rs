@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{Action, Described, LiteralKind, Piece, ResultItem, errors};
 use onionskin_wire::messages::{
     ColumnDefault, ColumnDefinition, ComStmtPrepareOk, Command, EofPacket,
@@ -202,7 +203,8 @@ impl Session {
 
     fn write_prepared(&mut self, id: u32, params: usize, columns: &[Vec<u8>]) -> Outcome<()> {
         let number = |n: usize| {
-            u16::try_from(n).map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "parameters"))
+            u16::try_from(n)
+                .map_err(|_| NotUnderstood::TooMany(u16::MAX.into(), "parameters or columns"))
         };
         let ok = ComStmtPrepareOk {
             statement_id: id,

@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-use onionskin_plan::{Action, Catalog, Known, LexMode, Template, errors};
+use onionskin_plan::errors::NotUnderstood;
+use onionskin_plan::{Action, Catalog, Known, LexMode, Template};
 use onionskin_schema::TableName;
 use onionskin_wire::messages::{
     ComStmtExecute, ComStmtSendLongData, Command, encode_statement_command,
@@ -134,8 +135,7 @@ impl Session {
             return Err(self.unknown_statement(id, "mysqld_stmt_execute"));
         };
         if relayed.asks(found, is_kept) {
-            let about = "a prepared question about the last statement";
-            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+            return Err(NotUnderstood::LastStatement("a prepared question").into());
         }
         let keyed = Arc::clone(&relayed.keyed);
         // What cannot be read is the server's to refuse.

@@ -1,7 +1,8 @@
 //! What a prepared text means depends on the session in which it was prepared. Where it is read
 //! or planned once more, that has to be as it was.
 
-use onionskin_plan::{LexMode, Literal, LiteralKind, errors};
+use onionskin_plan::errors::NotUnderstood;
+use onionskin_plan::{LexMode, Literal, LiteralKind};
 use onionskin_value::{Charset, Family};
 use onionskin_wire::BinaryValue;
 use onionskin_wire::messages::Param;
@@ -151,10 +152,7 @@ impl Session {
     }
 }
 
-/// Why a prepared statement cannot be executed under the settings of now.
-pub(crate) const PREPARED_OTHERWISE: &str = "a statement that was prepared in another database, or under another sql_mode, character set, collation or div_precision_increment; \
-     prepare it again";
-
+/// A prepared statement cannot be executed under the settings of now.
 fn prepared_otherwise() -> Failure {
-    Failure::refused(&errors::NOT_UNDERSTOOD, PREPARED_OTHERWISE)
+    NotUnderstood::PreparedOtherwise.into()
 }

@@ -15,6 +15,7 @@ mod memory;
 mod read;
 mod write;
 
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{Piece, RowUpdate, Text, errors};
 use onionskin_value::Family;
 
@@ -126,10 +127,7 @@ impl Session {
     pub(crate) fn must_not_be_safe(&self) -> Outcome<()> {
         match self.state.safe_updates {
             false => Ok(()),
-            true => Err(Failure::refused(
-                &errors::NOT_UNDERSTOOD,
-                "sql_safe_updates and rows that are not named by their primary key",
-            )),
+            true => Err(NotUnderstood::SafeUpdates.into()),
         }
     }
 
@@ -300,10 +298,7 @@ impl Session {
             .windows(5)
             .any(|word| word.eq_ignore_ascii_case(b"limit"))
         {
-            return Err(Failure::refused(
-                &errors::NOT_UNDERSTOOD,
-                format!("sql_select_limit = {limit}"),
-            ));
+            return Err(NotUnderstood::SelectLimit(limit.clone()).into());
         }
         select.extend_from_slice(ALL_ROWS.as_bytes());
         Ok(())

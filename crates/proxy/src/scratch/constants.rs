@@ -1,6 +1,7 @@
 //! Constant expressions meant for protected columns. The scratch engine computes them, and their
 //! values stand in the statement as literals.
 
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{
     Action, Computed, LexMode, LiteralKind, Outcome as PlanOutcome, Request, Scratch, Template,
     Verb, errors, lex,
@@ -119,8 +120,8 @@ impl Session {
         let mut texts = Vec::new();
         for c in computed {
             let text = sql.get(c.place.0..c.place.1).unwrap_or_default();
-            let tokens = lex::tokens(text, mode)
-                .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, c.column.path()))?;
+            let tokens =
+                lex::tokens(text, mode).map_err(|_| NotUnderstood::Column(c.column.path()))?;
             let named = tokens.iter().filter(|t| t.kind == lex::TokenKind::Variable);
             variables.extend(named.map(|t| t.text(text).to_vec()));
             texts.push(text);

@@ -40,7 +40,7 @@ impl Session {
     /// The failure of a statement that was refused.
     pub fn refused(&mut self, sql: &[u8], refusal: &Refusal) -> Failure {
         let own = || Failure::from(refusal.clone());
-        if refusal.entry != &errors::DEFINITION || self.shared.config.scratch.is_none() {
+        if !refusal.is(&errors::DEFINITION) || self.shared.config.scratch.is_none() {
             return own();
         }
         let collation = &self.space.settings.default_collation;

@@ -30,6 +30,7 @@ mod write;
 use std::ops::Range;
 use std::sync::Arc;
 
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{
     Action, NamedBy, Outcome as PlanOutcome, Refusal, Request, Scratch, ScratchRead,
     Settings as PlanSettings, Template, UseScratch, errors, lex,
@@ -48,7 +49,7 @@ use crate::bind::{Binder, PlainParameters, Values};
 use crate::catalog::KeyedPlan;
 use crate::config::ScratchConfig;
 use crate::diagnostics::tells_of;
-use crate::error::{Failure, NOT_KNOWN, Outcome};
+use crate::error::{Failure, Outcome};
 use crate::exchange::Question;
 use crate::open;
 use crate::row_update::{key_kind, key_literal};
@@ -83,9 +84,7 @@ impl Session {
             return Err(Failure::refused(&errors::DYNAMIC, about));
         }
         if self.increment() != self.state.div_precision_increment {
-            let about =
-                "a statement prepared under another div_precision_increment; prepare it again";
-            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+            return Err(NotUnderstood::PreparedIncrement.into());
         }
         Ok(())
     }
@@ -115,8 +114,11 @@ impl Session {
     pub fn scratch_definitions(&mut self, scratch: &Scratch, sql: &[u8]) -> Outcome<Vec<Vec<u8>>> {
         if self.locked_tables {
             // the server would look whether it has locked them under these names
-            let about = "a query for the scratch engine that is prepared under LOCK TABLES";
-            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+            return Err(NotUnderstood::Under(
+                "a query for the scratch engine that is prepared",
+                "LOCK TABLES",
+            )
+            .into());
         }
         self.with_engine(scratch, |session, engine| {
             let settings = settings::of_session(
@@ -138,13 +140,12 @@ impl Session {
     /// which the server is asked about, and MySQL cannot open a temporary table twice.
     fn as_the_server_fails(&mut self, failure: Failure) -> Failure {
         const CANNOT_REOPEN: u16 = 1137;
-        let refused = |about| Failure::refused(&errors::NOT_UNDERSTOOD, about);
         let (code, text) = match &failure {
             Failure::Server { code, message, .. } => (*code, String::from_utf8_lossy(message)),
             _ => return failure,
         };
         if code == CANNOT_REOPEN {
-            return refused("a table that is used twice");
+            return NotUnderstood::UsedTwice("a table").into();
         }
         if code != NO_SUCH_TABLE {
             return failure;
@@ -164,22 +165,21 @@ impl Session {
                 return failure;
             }
         }
-        refused(NOT_KNOWN)
+        NotUnderstood::MissingOnEngine.into()
     }
 
     /// Whether a statement may run on the scratch engine that was refused when its values were
     /// bound, or its rows finished. Of a statement that writes, nothing was sent yet if a value was
     /// not understood.
     pub fn scratch_may_do(&self, keyed: &KeyedPlan, refusal: &Refusal) -> bool {
-        let reasons = [
+        let others = [
             &errors::VALUE,
-            &errors::NOT_UNDERSTOOD,
             &errors::GROUPING,
             &errors::CANDIDATES,
             &errors::TIME_ZONE,
             &errors::MEMORY,
         ];
-        let by_value = refusal.entry == &errors::VALUE && !self.current.computing;
+        let by_value = refusal.is(&errors::VALUE) && !self.current.computing;
         let may = match keyed.plan.action {
             Action::Server { ref result, .. } => result.is_some() || by_value,
             Action::Finish(_) => true,
@@ -188,7 +188,7 @@ impl Session {
         };
         may && self.shared.config.scratch.is_some()
             && !self.current.wrote
-            && reasons.contains(&refusal.entry)
+            && (refusal.reason().is_some() || refusal.is_any(&others))
     }
 
     /// The plan of a statement for the scratch engine, if it can run there.

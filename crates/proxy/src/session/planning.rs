@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{
     Action, Catalog, Effect, Known, Outcome as PlanOutcome, Request, Show, errors,
 };
@@ -59,10 +60,7 @@ impl Session {
                 let tells_nothing = self.template.literals.is_empty();
                 return match tells_nothing && matches!(found.plan.action, Action::Relay) {
                     true => Ok(found),
-                    false => {
-                        let about = "ROW_COUNT() or FOUND_ROWS() beside a table that has to be looked up again";
-                        Err(Failure::refused(&errors::NOT_UNDERSTOOD, about))
-                    }
+                    false => Err(NotUnderstood::CountsBesideLookUp.into()),
                 };
             }
             if !self.is_of_now(&found)? {
@@ -199,7 +197,7 @@ impl Session {
             ));
         }
         if !self.state.mode_is_read {
-            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, "sql_mode"));
+            return Err(NotUnderstood::UnreadSqlMode.into());
         }
         // The text that it prepares or executes has a plan of its own. Under other constants even a
         // variable's text is read otherwise.
@@ -209,12 +207,10 @@ impl Session {
         let odd_type = self.state.odd_types.filter(|_| plan.defines.any());
         let shortened = self.state.shortened.filter(|_| reads_definition(plan));
         if let Some(word) = self.state.odd_values.or(odd_type).or(shortened) {
-            let about = format!("sql_mode, which has {word}");
-            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, &about));
+            return Err(NotUnderstood::SqlModeHas(word).into());
         }
         if let Some(name) = self.state.unusual.concerning(plan, sql) {
-            let about = format!("the session's {name}, which is not the usual one");
-            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, &about));
+            return Err(NotUnderstood::UnusualVariable(name).into());
         }
         Ok(())
     }

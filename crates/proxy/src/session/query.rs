@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use onionskin_plan::{Action, Facts, Finds, Question, errors};
+use onionskin_plan::errors::NotUnderstood;
+use onionskin_plan::{Action, Facts, Finds, Question, Refusal, errors};
 use onionskin_value::{Charset, Family};
 use onionskin_wire::Capabilities;
 
@@ -187,22 +188,25 @@ impl Session {
             }
     }
 
+    /// Why a text that cannot be read does not go through. Where the session's character set is the
+    /// cause, its entry says so.
+    pub(crate) fn unread(&self, reason: NotUnderstood) -> Failure {
+        let refusal = Refusal::from(reason);
+        Failure::Refused(match self.state.client_charset {
+            Some(_) => refusal,
+            None => refusal.under(&errors::CHARACTER_SET),
+        })
+    }
+
     /// A text that cannot be lexed, or a session whose character set cannot: it goes through if
     /// no word of it is the name of a protected table. Words may be values here, so the server
     /// is asked for all protected tables, not for the words.
     pub(super) fn unreadable(&mut self, sql: &[u8]) -> Outcome<()> {
-        let entry = match self.state.client_charset {
-            Some(_) => &errors::NOT_UNDERSTOOD,
-            None => &errors::CHARACTER_SET,
-        };
         // look-ups would be what it asks about
         let words = Words::of(sql);
         if words.ask() {
             if self.diagnostics.any() || self.server.found != Found::Servers || !words.only_ask() {
-                return Err(Failure::refused(
-                    entry,
-                    "a question about the last statement",
-                ));
+                return Err(self.unread(NotUnderstood::LastStatement("a question")));
             }
             let question = self.put_client_command()?;
             return self.relay_answer(question, &[]);
@@ -218,32 +222,26 @@ impl Session {
         // a table that a definition has locked is left out in a transaction, with a warning
         let hides = |shown: &Rows| shown.is_empty() || is_locked(shown);
         if warnings > 0 && hides(&self.server.rows(b"SHOW WARNINGS")?) {
-            return Err(Failure::refused(
-                entry,
-                "while a table's definition changes",
-            ));
+            return Err(self.unread(NotUnderstood::ChangingDefinition));
         }
         let mut protected = Vec::new();
         for cell in names.into_iter().flatten() {
             let name = cell.as_deref().and_then(unhex);
             let name = name.and_then(|name| String::from_utf8(name).ok());
-            protected.push(name.ok_or_else(|| Failure::refused(entry, "the names of tables"))?);
+            protected.push(name.ok_or_else(|| self.unread(NotUnderstood::TableNames))?);
         }
         let temporary = self.account.temporary_names();
         protected.extend(temporary.into_iter().map(|table| table.name));
-        protected.extend(self.names_to_guard(entry)?);
+        protected.extend(self.names_to_guard()?);
         let database = self.state.database.as_deref();
         if protected.iter().any(|name| words.may_name(name)) {
-            return Err(Failure::refused(entry, ""));
+            return Err(self.unread(NotUnderstood::MayNameProtected));
         }
         if words.may_define(&self.shared.config.policy, database) {
-            return Err(Failure::refused(
-                entry,
-                "a table's definition, by a name that [protect] matches",
-            ));
+            return Err(self.unread(NotUnderstood::MayDefineProtected));
         }
         if words.protects() {
-            return Err(Failure::refused(entry, "ENCRYPTED FOR"));
+            return Err(self.unread(NotUnderstood::MayEncrypt));
         }
         // what a text for PREPARE does is in none of these words
         if words.prepares() {
@@ -270,8 +268,7 @@ impl Session {
     /// them, else run one after the other.
     pub(super) fn several(&mut self, sql: &[u8]) -> Outcome<()> {
         let mode = self.space.settings.lex;
-        let parts = onionskin_plan::lex::split(sql, mode)
-            .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "its words"))?;
+        let parts = onionskin_plan::lex::split(sql, mode).map_err(|_| NotUnderstood::Words)?;
         let allowed = self
             .server
             .capabilities
@@ -286,7 +283,7 @@ impl Session {
             let part = &sql[range.clone()];
             self.template
                 .read(part, mode)
-                .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "its words"))?;
+                .map_err(|_| NotUnderstood::Words)?;
             if !self.reads_names() {
                 return self.unreadable(sql);
             }
@@ -325,11 +322,10 @@ impl Session {
             let part = sql[range.clone()].to_vec();
             self.template
                 .read(&part, self.space.settings.lex)
-                .map_err(|_| Failure::refused(&errors::NOT_UNDERSTOOD, "its words"))?;
+                .map_err(|_| NotUnderstood::Words)?;
             if self.template.multiple || !self.reads_names() {
                 // one before it has changed how texts are read
-                let about = "a statement that ends elsewhere by the settings before it";
-                return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+                return Err(NotUnderstood::EndsElsewhere.into());
             }
             let last = i + 1 == parts.len();
             if !self.one_of_several(&part, last)? {
@@ -375,7 +371,7 @@ impl Session {
         }
         self.current.keeps_list = false;
         if let Action::Refuse(refusal) = &keyed.plan.action
-            && (refusal.entry == &errors::EXECUTABLE_COMMENT || refusal.entry == &errors::TRACKING)
+            && refusal.is_any(&[&errors::EXECUTABLE_COMMENT, &errors::TRACKING])
             && from_variables.is_empty()
             && let Some(inner) = unwrapped(sql)
             && self.template.read(inner, self.space.settings.lex).is_ok()

@@ -1,6 +1,7 @@
 //! Rows that a statement has changed on the scratch engine, or taken away. They are written to the
 //! server by their keys.
 
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{
     ColumnUse, NamedBy, Purpose, Scratch, ScratchRead, ScratchWrite, Slot, Source, Written,
     WrittenColumn, errors, lex,
@@ -154,10 +155,7 @@ impl Session {
             // which rows stay as they are is not computed here
             Err(Failure::Server {
                 code: DUPLICATE, ..
-            }) if target.ignores => {
-                let about = "UPDATE IGNORE where a row would get another's key";
-                Err(Failure::refused(&errors::NOT_UNDERSTOOD, about))
-            }
+            }) if target.ignores => Err(NotUnderstood::IgnoreMeetsKey.into()),
             written => written,
         }
     }

@@ -9,6 +9,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{NewTable, ScratchWrite, errors, lex};
 use onionskin_schema::{Table, TableName, selected_definition};
 use onionskin_value::{Charset, Family, Level, Warning};
@@ -64,14 +65,12 @@ impl Session {
         parameters: Option<Parameters>,
     ) -> Outcome<()> {
         if self.locked_tables {
-            let about = "CREATE TABLE … SELECT under LOCK TABLES";
-            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+            return Err(NotUnderstood::Under("CREATE TABLE … SELECT", "LOCK TABLES").into());
         }
         self.current.interfered = true;
         if !new.temporary && self.is_hidden(new)? {
             // the rows would go into that one
-            let about = "CREATE TABLE … SELECT behind a temporary table of the same name";
-            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+            return Err(NotUnderstood::BehindTemporary.into());
         }
         let mut change = Change::new(self);
         if !new.temporary {

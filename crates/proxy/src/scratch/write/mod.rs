@@ -22,6 +22,7 @@ mod rows;
 mod upsert;
 mod values;
 
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{Effect, ScratchWrite, errors};
 use onionskin_schema::Table;
 
@@ -117,8 +118,9 @@ impl Session {
         // a transaction of ours would end the locks, and without one a failure leaves a part of the
         // rows changed; and servers want a second lock for a table that is read and written at once
         if self.locked_tables && (!self.server.in_transaction() || write.inserts_its_own_rows()) {
-            let about = "a change by the scratch engine under LOCK TABLES";
-            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+            return Err(
+                NotUnderstood::Under("a change by the scratch engine", "LOCK TABLES").into(),
+            );
         }
         let mut tries = 0;
         let finished = loop {

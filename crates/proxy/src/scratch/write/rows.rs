@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{
     Action, ColumnUse, LiteralKind, NewRows, NewValues, ScratchWrite, WrittenColumn, errors, lex,
 };
@@ -452,8 +453,7 @@ impl Session {
             }
             Action::Refuse(refusal) => return Err(refusal.clone().into()),
             _ => {
-                let about = "what is done with rows that are there already";
-                return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+                return Err(NotUnderstood::MetRows.into());
             }
         };
         self.server.flush()?;

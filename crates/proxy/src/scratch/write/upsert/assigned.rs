@@ -8,13 +8,14 @@ use super::super::values::{payload, put_plain};
 use super::{Cell, Row, Upsert, ask, broken, of_row};
 use crate::bind::{Binder, Values};
 use crate::diagnostics::DEPRECATED;
-use crate::error::{Failure, Outcome};
+use crate::error::Outcome;
 use crate::row_update::physical_columns;
 use crate::scratch::engine::Engine;
 use crate::scratch::tables::{CHANGED, ROW, full_name, quoted};
 use crate::server_errors::NO_DEFAULT;
 use crate::session::Session;
-use onionskin_plan::{ColumnUse, errors};
+use onionskin_plan::ColumnUse;
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_value::Warning;
 use std::sync::Arc;
 
@@ -176,8 +177,11 @@ impl Session {
             }
         }
         if of_key.len() > 1 {
-            let about = "several columns of the primary key in ON DUPLICATE KEY UPDATE";
-            return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+            return Err(NotUnderstood::Within(
+                "several columns of the primary key",
+                "ON DUPLICATE KEY UPDATE",
+            )
+            .into());
         }
         for (n, part) in others.iter().chain(&of_key).enumerate() {
             if n > 0 || upsert.met.told.is_some() {

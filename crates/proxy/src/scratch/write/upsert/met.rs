@@ -12,7 +12,8 @@ use crate::scratch::Brought;
 use crate::scratch::engine::Engine;
 use crate::scratch::tables::{ROW, full_name, quoted};
 use crate::session::Session;
-use onionskin_plan::{ColumnUse, ScratchRead, Slot, Source, errors};
+use onionskin_plan::errors::NotUnderstood;
+use onionskin_plan::{ColumnUse, ScratchRead, Slot, Source};
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral};
 use std::sync::Arc;
 
@@ -20,9 +21,9 @@ impl Session {
     /// The table's unique keys, in the order in which the server looks at them.
     pub(super) fn keys_of(&mut self, read: &ScratchRead) -> Outcome<Vec<Key>> {
         let table = &read.table;
-        let unclear = |what: &str| {
-            let about = format!("{what} of {}.{}", table.database, table.name);
-            Failure::refused(&errors::NOT_UNDERSTOOD, about)
+        let unclear = |key| {
+            let of = format!("{}.{}", table.database, table.name);
+            Failure::from(NotUnderstood::UniqueKey(key, of))
         };
         let rows = self
             .server
@@ -199,8 +200,7 @@ impl Session {
             let number = row.into_iter().next().flatten().ok_or_else(broken)?;
             if number == b"0" {
                 // in the engine's table that stands for the number to come
-                let about = format!("a row with the number 0 in {name}");
-                return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+                return Err(NotUnderstood::NumberZero(name).into());
             }
             numbers.push(number);
         }

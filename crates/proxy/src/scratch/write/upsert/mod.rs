@@ -38,6 +38,7 @@ use crate::scratch::tables::{UniqueKey, definition_of_met, full_name, quoted};
 use crate::scratch::{Brought, Parameters, renamed_part};
 use crate::server_errors::NO_DEFAULT;
 use crate::session::{Session, logical_text};
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{
     ColumnUse, LiteralKind, MetRows, NewRows, NewValues, Purpose, ScratchWrite, WrittenColumn,
     errors, lex,
@@ -308,8 +309,11 @@ impl Session {
                 && is_zero
                 && self.state.sql_mode.contains(SqlMode::NO_AUTO_VALUE_ON_ZERO)
             {
-                let about = "0 for an AUTO_INCREMENT column under NO_AUTO_VALUE_ON_ZERO";
-                return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+                return Err(NotUnderstood::Under(
+                    "0 for an AUTO_INCREMENT column",
+                    "NO_AUTO_VALUE_ON_ZERO",
+                )
+                .into());
             }
             generates |= counts(column) && (cell.is_none() || is_zero);
             literals.push(literal);
@@ -399,8 +403,7 @@ impl Session {
                 .warnings
                 .extend(told.into_iter().filter(is_news));
             if changes != (done.affected_rows == 2) {
-                let about = "a row that changes in another way than was computed: by a trigger, or meanwhile";
-                return Err(Failure::refused(&errors::NOT_UNDERSTOOD, about));
+                return Err(NotUnderstood::ChangesOtherwise.into());
             }
             return Ok((done, Some(changes)));
         }

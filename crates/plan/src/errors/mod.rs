@@ -1,10 +1,22 @@
-//! The one table of errors that onionskin itself raises. docs/errors.md is made from it.
+//! The one table of errors that onionskin itself raises, and the reasons of its first entry.
+//! docs/errors.md is made from both.
+//!
+//! A statement that is not understood is refused with a [`NotUnderstood`] and with nothing else:
+//! its entry is private. Nor can what a refusal is about be read back, but as a whole message. So
+//! code that looks at a refusal looks at its entry or its reason, never at words.
 //!
 //! Errors of the server keep their numbers and pass through. Numbers from 2000 to 2999 are not
 //! used: they belong to client libraries, which take them for malformed packets in an answer.
 
-/// An entry of the table.
+mod not_understood;
+
+use std::fmt;
+
+pub use self::not_understood::NotUnderstood;
+
+/// An entry of the table. Other crates make none.
 #[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Entry {
     /// Stable code, first word of the message.
     pub code: &'static str,
@@ -19,13 +31,13 @@ pub struct Entry {
 }
 
 macro_rules! table {
-    ($($name:ident = $code:literal, $number:literal, $state:literal, $meaning:literal, $way:literal;)*) => {
+    ($($vis:vis $name:ident = $code:literal, $number:literal, $state:literal, $meaning:literal, $way:literal;)*) => {
         $(
             #[doc = $meaning]
-            pub static $name: Entry = Entry { code: $code, number: $number, state: $state, meaning: $meaning, way_out: $way };
+            $vis static $name: Entry = Entry { code: $code, number: $number, state: $state, meaning: $meaning, way_out: $way };
         )*
         /// All entries, by code.
-        pub static TABLE: &[&Entry] = &[$(&$name),*];
+        static TABLE: &[&Entry] = &[$(&$name),*];
     };
 }
 
@@ -33,175 +45,175 @@ table! {
     NOT_UNDERSTOOD = "OS1001", 1235, "42000",
         "The statement names a protected table and could not be understood completely.",
         "Write it in a simpler form, or run it in pieces; `onionskin explain` shows what is understood.";
-    NO_EQUALITY = "OS1002", 1235, "42000",
+    pub NO_EQUALITY = "OS1002", 1235, "42000",
         "A protected column is compared for equality and has no capability for it.",
         "Give it the capability, onionskin migrate TABLE --add \"COLUMN: eq\", or leave it out of the condition.";
-    NO_RANGE = "OS1003", 1235, "42000",
+    pub NO_RANGE = "OS1003", 1235, "42000",
         "A protected column is compared by order and has no capability for it.",
         "Give it the capability, onionskin migrate TABLE --add \"COLUMN: range\", or leave it out of the condition.";
-    EXPRESSION = "OS1004", 1235, "42000",
+    pub EXPRESSION = "OS1004", 1235, "42000",
         "A protected column is used in an expression that cannot be computed on ciphertext.",
         "Configure a scratch engine (docs/scratch.md), or select the column and compute in the application.";
-    NOT_CONSTANT = "OS1005", 1235, "42000",
+    pub NOT_CONSTANT = "OS1005", 1235, "42000",
         "A protected column is assigned something that is neither a literal nor a parameter.",
         "Configure a scratch engine (docs/scratch.md), or compute the value in the application and pass it as a literal or parameter.";
-    OTHER_KEY = "OS1006", 1235, "42000",
+    pub OTHER_KEY = "OS1006", 1235, "42000",
         "Two columns are compared whose tokens are made under different keys.",
         "Give both columns the same join group, ENCRYPTED FOR (eq, join:NAME), the same type, and one data key and suite (onionskin migrate TABLE --rotate).";
-    EXPORT = "OS1007", 1235, "42000",
+    pub EXPORT = "OS1007", 1235, "42000",
         "A subquery, view or union hands a protected column on.",
         "Configure a scratch engine (docs/scratch.md), or select the protected column in the outermost SELECT.";
-    STATEMENT = "OS1008", 1235, "42000",
+    pub STATEMENT = "OS1008", 1235, "42000",
         "This kind of statement is not supported on protected tables.",
         "Use SELECT, INSERT, REPLACE, UPDATE or DELETE.";
-    NEEDS_KEY = "OS1009", 1235, "42000",
+    pub NEEDS_KEY = "OS1009", 1235, "42000",
         "The update reads rows before it writes them and needs a primary key to find them again.",
         "Give the table a primary key.";
-    AMBIGUOUS = "OS1010", 1052, "23000",
+    pub AMBIGUOUS = "OS1010", 1052, "23000",
         "A column name fits more than one table, one of which protects it.",
         "Qualify the column with its table.";
-    GROUPING = "OS1011", 1235, "42000",
+    pub GROUPING = "OS1011", 1235, "42000",
         "Grouping or distinction with a protected column in this form is not supported.",
         "Configure a scratch engine (docs/scratch.md), or select the keys of GROUP BY and aggregates only, and aggregate other columns in a statement of their own.";
-    INDEX = "OS1012", 1235, "42000",
+    pub INDEX = "OS1012", 1235, "42000",
         "An index names a protected column that has no capability to be searched.",
         "Create the column ENCRYPTED FOR (eq) or (range), or leave it out of the index.";
-    DEFINITION = "OS1013", 1235, "42000",
+    pub DEFINITION = "OS1013", 1235, "42000",
         "A column cannot be protected as it is defined.",
         "Leave out the attribute that the message names, or leave the column unprotected.";
-    ALTERATION = "OS1014", 1235, "42000",
+    pub ALTERATION = "OS1014", 1235, "42000",
         "This change of a protected table would need its sealed data rewritten, or is not understood.",
         "Make each change in an ALTER TABLE of its own; changes that rewrite data are a migration's work.";
-    EXECUTABLE_COMMENT = "OS1015", 1235, "42000",
+    pub EXECUTABLE_COMMENT = "OS1015", 1235, "42000",
         "A statement on a protected table contains a comment that servers execute.",
         "Write the statement without it.";
-    DYNAMIC = "OS1016", 1235, "42000",
+    pub DYNAMIC = "OS1016", 1235, "42000",
         "A statement that is prepared by name, in SQL, touches protected tables and could not be understood completely.",
         "Give its text as one string or variable and its values as variables, or prepare it through the protocol.";
-    TRACKING = "OS1017", 1235, "42000",
+    pub TRACKING = "OS1017", 1235, "42000",
         "The variable keeps the proxy informed about the session and must stay as it is.",
         "Leave session_track_* variables alone.";
-    VALUE = "OS1018", 1235, "42000",
+    pub VALUE = "OS1018", 1235, "42000",
         "The value cannot be converted to the protected column's type exactly as the server would.",
         "Pass the value in the column's own type.";
-    CHARACTER_SET = "OS1019", 1235, "42000",
+    pub CHARACTER_SET = "OS1019", 1235, "42000",
         "The session's character set is not one in which statements on protected tables can be read safely.",
         "Use SET NAMES utf8mb4, or another character set of docs/charsets.md.";
-    TIME_ZONE = "OS1020", 1235, "42000",
+    pub TIME_ZONE = "OS1020", 1235, "42000",
         "The session's time zone is not known to the proxy, and a TIMESTAMP is protected.",
         "Set time_zone to an offset such as '+00:00', or to a name of the IANA database.";
-    UNION_OF_SEALED = "OS1021", 1235, "42000",
+    pub UNION_OF_SEALED = "OS1021", 1235, "42000",
         "A set operation over protected columns is not supported.",
         "Configure a scratch engine (docs/scratch.md), or run the parts as separate statements.";
-    COLUMN_COUNT = "OS1022", 1136, "21S01",
+    pub COLUMN_COUNT = "OS1022", 1136, "21S01",
         "Column count doesn't match value count.",
         "Give one value for each column.";
-    UNKNOWN_COLUMN = "OS1023", 1054, "42S22",
+    pub UNKNOWN_COLUMN = "OS1023", 1054, "42S22",
         "Unknown column.",
         "Check the column's name.";
-    CANDIDATES = "OS1024", 1235, "42000",
+    pub CANDIDATES = "OS1024", 1235, "42000",
         "The order key of a long text covers its beginning only, and the proxy cannot finish this use of it.",
         "Use the range in the WHERE clause of a plain SELECT, UPDATE or DELETE, or shorten the column to what docs/formats.md names.";
-    SCRATCH_FUNCTION = "OS1025", 1235, "42000",
+    pub SCRATCH_FUNCTION = "OS1025", 1235, "42000",
         "The statement would run on the scratch engine, where this function or variable means something else, or nothing.",
         "Ask for it in a statement of its own, or leave the protected columns out of this one.";
-    SCRATCH_TYPE = "OS1026", 1235, "42000",
+    pub SCRATCH_TYPE = "OS1026", 1235, "42000",
         "The statement would run on the scratch engine, and values of this column's type cannot be carried there exactly.",
         "Leave the column out of the statement.";
-    CASCADE = "OS1027", 1235, "42000",
+    pub CASCADE = "OS1027", 1235, "42000",
         "The server would write the tokens of a protected column and leave its sealed cells as they are.",
         "Use RESTRICT or NO ACTION, or ON DELETE CASCADE, and change the rows that refer to it in the application.";
-    VIEW = "OS1028", 1235, "42000",
+    pub VIEW = "OS1028", 1235, "42000",
         "A view over a protected table of this kind is not supported.",
         "Select columns of one protected table by their names, without groups and without constants for protected columns; write to the table itself where a view of it will not do.";
-    HANDED_ON = "OS1031", 1235, "42000",
+    pub HANDED_ON = "OS1031", 1235, "42000",
         "A value that is made from a protected column would be stored in a plain one, open to the server.",
         "Protect the column that it is stored in, or select the value and store it in a statement of its own.";
-    SERVER_FILE = "OS1032", 1235, "42000",
+    pub SERVER_FILE = "OS1032", 1235, "42000",
         "The statement would have the server read a file of its own into a protected table, in the clear.",
         "Use LOAD DATA LOCAL INFILE, with a file of the client's.";
-    SERVER_HELD = "OS1033", 1235, "42000",
+    pub SERVER_HELD = "OS1033", 1235, "42000",
         "SELECT … INTO would leave what is made from protected columns with the server, in a variable or a file, in the clear.",
         "Select it and keep it in the application; counts and unprotected columns may go INTO variables and files.";
-    DUPLICATE_COLUMN = "OS1034", 1060, "42S21",
+    pub DUPLICATE_COLUMN = "OS1034", 1060, "42S21",
         "Duplicate column name.",
         "Give the column a name that no other column of the table has.";
-    COMPUTED_DEFAULT = "OS1035", 1235, "42000",
+    pub COMPUTED_DEFAULT = "OS1035", 1235, "42000",
         "The column's value would come from an expression in its DEFAULT, or from ON UPDATE, which the scratch engine has to compute.",
         "Configure a scratch engine ([scratch]), or give the column's value in the statement; write the statement in a simpler form if there is one.";
-    HIDDEN_COLUMNS = "OS1036", 1142, "42000",
+    pub HIDDEN_COLUMNS = "OS1036", 1142, "42000",
         "The statement holds constants, and the server shows the account no columns of a table or view in it, so that nobody knows whether they are protected.",
         "Grant the account SELECT on the columns that it compares, or make the view anew; statements without constants go through as they are.";
-    KEY_TOO_LONG = "OS1037", 1071, "42000",
+    pub KEY_TOO_LONG = "OS1037", 1071, "42000",
         "Specified key was too long; max key length is 3072 bytes.",
         "Give the column fewer characters, or name a prefix in an index that is not unique.";
-    KEY_WITHOUT_LENGTH = "OS1038", 1170, "42000",
+    pub KEY_WITHOUT_LENGTH = "OS1038", 1170, "42000",
         "BLOB or TEXT column used in key specification without a key length.",
         "Name a prefix in an index that is not unique, or make the column a VARCHAR or VARBINARY.";
-    COUNTER_IN_HASH = "OS1039", 4169, "HY000",
+    pub COUNTER_IN_HASH = "OS1039", 4169, "HY000",
         "AUTO_INCREMENT column cannot be used in a UNIQUE index that the server makes as a hash.",
         "Leave the AUTO_INCREMENT column out of the index: it is unique by itself. Or make the long column short enough for an index.";
-    MIGRATION = "OS1040", 1235, "42000",
+    pub MIGRATION = "OS1040", 1235, "42000",
         "Every row would have to be sealed, opened or sealed anew, which is a migration's work.",
         "Run the command; statements go on meanwhile.";
-    DAMAGED = "OS1101", 1105, "HY000",
+    pub DAMAGED = "OS1101", 1105, "HY000",
         "The table's protection metadata is missing, changed or not authentic.",
         "Restore the table's definition (comments and columns) from a backup; check the keys.";
-    TAMPERED = "OS1102", 1105, "HY000",
+    pub TAMPERED = "OS1102", 1105, "HY000",
         "A sealed cell does not open: it was changed, moved from elsewhere, or sealed under another key.",
         "Compare the row with a backup; check that this proxy has the right keys.";
-    UNKNOWN_KEY = "OS1103", 1105, "HY000",
+    pub UNKNOWN_KEY = "OS1103", 1105, "HY000",
         "A cell or a definition names a key that this proxy does not have.",
         "Give this proxy the newest key file, and start it anew.";
-    SEAL_BOUND = "OS1104", 1105, "HY000",
+    pub SEAL_BOUND = "OS1104", 1105, "HY000",
         "A key has sealed as many values as it safely may.",
         "Give the table new keys: onionskin migrate TABLE --rotate.";
-    STALE = "OS1105", 1105, "HY000",
+    pub STALE = "OS1105", 1105, "HY000",
         "The table changed while the statement ran, again after a refresh.",
         "Run the statement again.";
-    PHYSICAL = "OS1106", 1105, "HY000",
+    pub PHYSICAL = "OS1106", 1105, "HY000",
         "The result would show sealed columns under their physical names.",
         "Query the protected table itself, by its logical column names.";
-    INTERNAL = "OS1107", 1105, "HY000",
+    pub INTERNAL = "OS1107", 1105, "HY000",
         "The proxy contradicted itself and stopped rather than guess.",
         "Report the statement's shape as a bug.";
-    UNPROTECTED = "OS1108", 1105, "HY000",
+    pub UNPROTECTED = "OS1108", 1105, "HY000",
         "[protect] enforces protection that the table does not have.",
         "Find out who changed the table. Make it as [protect] says, or encrypt it (onionskin migrate TABLE --encrypt); or change [protect].";
-    PINNED = "OS1109", 1105, "HY000",
+    pub PINNED = "OS1109", 1105, "HY000",
         "The table is not the one that was pinned.",
         "Find out who changed the table. If the change was wanted, run onionskin pin --accept; otherwise restore the table from a backup.";
-    SNAPSHOT = "OS1110", 1412, "HY000",
+    pub SNAPSHOT = "OS1110", 1412, "HY000",
         "The definition of a table has changed since the transaction began, and MySQL shows the transaction the old one.",
         "End the transaction, and run it again.";
-    MEMORY = "OS1201", 1038, "HY001",
+    pub MEMORY = "OS1201", 1038, "HY001",
         "The rows to be finished by the proxy exceed its memory bound.",
         "Narrow the statement with conditions or LIMIT.";
-    COMMAND = "OS1202", 1047, "08S01",
+    pub COMMAND = "OS1202", 1047, "08S01",
         "The protocol command is unknown or not supported.",
         "Use a client that speaks the MySQL protocol without extensions.";
-    MALFORMED = "OS1203", 1835, "HY000",
+    pub MALFORMED = "OS1203", 1835, "HY000",
         "A packet is malformed.",
         "Check the client library and the network.";
-    BACKEND_GONE = "OS1204", 1158, "08S01",
+    pub BACKEND_GONE = "OS1204", 1158, "08S01",
         "The server went away, or its answer is not understood; the outcome of the statement is unknown.",
         "Connect again and look before repeating the statement. Where the server went away this stands in the log only: the client's connection ends, as it does without the proxy.";
-    BACKEND_REFUSED = "OS1205", 1429, "HY000",
+    pub BACKEND_REFUSED = "OS1205", 1429, "HY000",
         "The server cannot be reached.",
         "Start the server, or correct `backend` in the configuration.";
-    TOO_BIG = "OS1206", 1153, "08S01",
+    pub TOO_BIG = "OS1206", 1153, "08S01",
         "A packet is larger than the proxy, or the server's `max_allowed_packet`, accepts.",
         "Make the value smaller, or `max_allowed_packet` larger: a sealed value takes a few bytes more than a plain one, and long data in smaller pieces counts as a whole.";
-    LOGIN = "OS1207", 1251, "08004",
+    pub LOGIN = "OS1207", 1251, "08004",
         "The login cannot be relayed safely or at all.",
         "Have the proxy verify the server (`backend_tls`, `backend_ca`) or reach it over a Unix socket, and use a login method of MySQL 4.1 or later.";
-    SCRATCH_GONE = "OS1208", 1429, "HY000",
+    pub SCRATCH_GONE = "OS1208", 1429, "HY000",
         "The scratch engine cannot be used.",
         "Start it, or correct `[scratch]` in the configuration; it must be of the server's family and version.";
-    SCRATCH_BOUND = "OS1209", 1038, "HY001",
+    pub SCRATCH_BOUND = "OS1209", 1038, "HY001",
         "The statement needs more rows, time or space on the scratch engine than `scratch_rows`, `scratch_memory`, `scratch_seconds` or its temporary files allow.",
         "Narrow it with conditions that the server can apply, or raise the bounds in the configuration.";
-    OUT_OF_STEP = "OS1210", 1835, "08S01",
+    pub OUT_OF_STEP = "OS1210", 1835, "08S01",
         "The server sent what nobody asked for; the session is closed.",
         "Connect again, and look at the server and at what lies between.";
 }
@@ -209,10 +221,41 @@ table! {
 /// A statement that is not done: which error, and about what.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The table's entry.
-    pub entry: &'static Entry,
-    /// What it is about: a column, a clause. Never a value.
-    pub about: String,
+    entry: &'static Entry,
+    about: About,
+}
+
+/// What a refusal is about. Never a value of the statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum About {
+    /// A column, a clause; or nothing.
+    Words(String),
+    Reason(NotUnderstood),
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            About::Words(words) => f.write_str(words),
+            About::Reason(reason) => reason.fmt(f),
+        }
+    }
+}
+
+/// Its code, and what it is about.
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.entry.code, self.about)
+    }
+}
+
+impl From<NotUnderstood> for Refusal {
+    fn from(reason: NotUnderstood) -> Self {
+        Refusal {
+            entry: &NOT_UNDERSTOOD,
+            about: About::Reason(reason),
+        }
+    }
 }
 
 impl Refusal {
@@ -220,17 +263,51 @@ impl Refusal {
     pub fn new(entry: &'static Entry, about: impl Into<String>) -> Self {
         Refusal {
             entry,
-            about: about.into(),
+            about: About::Words(about.into()),
         }
+    }
+
+    /// The same under another entry, which says better what to do about it.
+    pub fn under(self, entry: &'static Entry) -> Self {
+        Refusal::new(entry, self.about.to_string())
+    }
+
+    /// Whether this is its entry.
+    pub fn is(&self, entry: &'static Entry) -> bool {
+        self.entry == entry
+    }
+
+    /// Whether one of these is its entry.
+    pub fn is_any(&self, entries: &[&'static Entry]) -> bool {
+        entries.contains(&self.entry)
+    }
+
+    /// What was not understood, if that is why.
+    pub fn reason(&self) -> Option<&NotUnderstood> {
+        match &self.about {
+            About::Words(_) => None,
+            About::Reason(reason) => Some(reason),
+        }
+    }
+
+    /// MySQL's error number.
+    pub fn number(&self) -> u16 {
+        self.entry.number
+    }
+
+    /// SQLSTATE.
+    pub fn state(&self) -> &'static str {
+        self.entry.state
     }
 
     /// The text for the client: code, what it is about, meaning, way out. At most 511 bytes.
     pub fn message(&self) -> String {
         let e = self.entry;
-        let mut text = if self.about.is_empty() {
+        let about = self.about.to_string();
+        let mut text = if about.is_empty() {
             format!("{}: {} {}", e.code, e.meaning, e.way_out)
         } else {
-            format!("{} {}: {} {}", e.code, self.about, e.meaning, e.way_out)
+            format!("{} {about}: {} {}", e.code, e.meaning, e.way_out)
         };
         if text.len() > 511 {
             let cut = (0..=511)
@@ -246,8 +323,11 @@ impl Refusal {
 /// docs/errors.md.
 pub fn markdown() -> String {
     let mut page = String::from(
-        "# Errors\n\nMade from the table in `crates/plan/src/errors.rs`; do not edit. Errors of the \
-         server itself keep their numbers and texts.\n\n| code | MySQL number | SQLSTATE | meaning | way out |\n|---|---|---|---|---|\n",
+        "# Errors\n\n\
+         Made from the table in `crates/plan/src/errors/mod.rs`, and from the reasons in\n\
+         `not_understood.rs` beside it; do not edit. Errors of the server itself keep their numbers and\n\
+         texts.\n\n\
+         | code | MySQL number | SQLSTATE | meaning | way out |\n|---|---|---|---|---|\n",
     );
     for e in TABLE {
         page.push_str(&format!(
@@ -255,11 +335,19 @@ pub fn markdown() -> String {
             e.code, e.number, e.state, e.meaning, e.way_out
         ));
     }
+    page.push_str(&not_understood::markdown());
     page
 }
 
 /// What planning a part comes to, or why the statement is refused.
 pub(crate) type Planned<T> = Result<T, Refusal>;
+
+impl NotUnderstood {
+    /// Refuses the statement for this reason.
+    pub(crate) fn refuse<T>(self) -> Planned<T> {
+        Err(self.into())
+    }
+}
 
 pub(crate) fn refuse<T>(entry: &'static Entry, about: impl Into<String>) -> Planned<T> {
     Err(Refusal::new(entry, about))
@@ -278,7 +366,7 @@ mod tests {
 
     #[test]
     fn a_message_fits_a_packet_of_old_clients() {
-        let long = Refusal::new(&NOT_UNDERSTOOD, "ä".repeat(600));
+        let long = Refusal::new(&EXPRESSION, "ä".repeat(600));
         assert!(long.message().len() <= 511);
     }
 
