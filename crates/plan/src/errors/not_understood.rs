@@ -69,7 +69,7 @@ reasons! {
         Words = "its words";
         /// The proxy's parser does not know the statement in this form.
         Grammar = "its grammar";
-        /// LIKE, IN, BETWEEN or REGEXP of another one: servers disagree about what belongs together.
+        /// Such a one stands beside another: servers disagree about what belongs together.
         ChainedPredicates = "LIKE, IN, BETWEEN or REGEXP of another one without parentheses";
         /// More text follows where the statement or the clause should end.
         TextBehind(what: &'static str) = "text behind {what}";
