@@ -222,7 +222,8 @@ table! {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     entry: &'static Entry,
-    about: About,
+    /// Apart, so that the results of what is not refused stay small.
+    about: Box<About>,
 }
 
 /// What a refusal is about. Never a value of the statement.
@@ -253,7 +254,7 @@ impl From<NotUnderstood> for Refusal {
     fn from(reason: NotUnderstood) -> Self {
         Refusal {
             entry: &NOT_UNDERSTOOD,
-            about: About::Reason(reason),
+            about: Box::new(About::Reason(reason)),
         }
     }
 }
@@ -263,7 +264,7 @@ impl Refusal {
     pub fn new(entry: &'static Entry, about: impl Into<String>) -> Self {
         Refusal {
             entry,
-            about: About::Words(about.into()),
+            about: Box::new(About::Words(about.into())),
         }
     }
 
@@ -284,7 +285,7 @@ impl Refusal {
 
     /// What was not understood, if that is why.
     pub fn reason(&self) -> Option<&NotUnderstood> {
-        match &self.about {
+        match self.about.as_ref() {
             About::Words(_) => None,
             About::Reason(reason) => Some(reason),
         }
