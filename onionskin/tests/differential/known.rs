@@ -14,18 +14,6 @@ pub const KNOWN: &[(&str, &str)] = &[
     ("insert of a query: info", REPLACED),
     ("insert of a query (binary): info", REPLACED),
     (
-        "insert (binary): error 1265 (01000) instead of 1264 (22003)",
-        OTHER_ERROR,
-    ),
-    (
-        "insert: error 1265 (01000) instead of 1406 (22001)",
-        OTHER_ERROR,
-    ),
-    (
-        "replace: error 1406 (22001) instead of 1364 (HY000)",
-        OTHER_ERROR,
-    ),
-    (
         "alter a table: fails through the proxy only, with 1292",
         COPIED,
     ),
@@ -61,7 +49,6 @@ const SAYS_ONE_ROW: &str = "under sql_warnings, servers tell in words of one row
 const FINDS_NONE: &str = "MariaDB tells nothing of an UPDATE that its optimizer sees to find no row; it sees other conditions here";
 const PREPARED_DEFINITION: &str = "MySQL warns of DECIMAL UNSIGNED when the definition is prepared; a definition is sent as a text here";
 
-const OTHER_ERROR: &str = "of two values that do not fit, the proxy finds its own first";
 const NOT_SEEN: &str = "MySQL: a parameter beside a plain column that cannot be converted is an error before any row is looked for; where the proxy \
                         looks for rows and finds none, the server does not see it";
 
