@@ -14,6 +14,7 @@ on_both_servers!(
     rows_of_other_forms_warn_as_well,
     a_bound_time_beside_a_computed_constant,
     years_beyond_all_numbers,
+    an_error_behind_definitions_has_a_list_of_its_own,
 );
 
 fn with_engine(kind: Kind, table: &str) -> Option<Pair> {
@@ -183,5 +184,22 @@ fn years_beyond_all_numbers(kind: Kind) {
             let sql = format!("SELECT id FROM t WHERE {condition} ORDER BY id");
             pair.same_if_done_with(&sql, &[number]);
         }
+    }
+}
+
+/// The second error comes behind the definitions of its result. SHOW WARNINGS showed the first.
+fn an_error_behind_definitions_has_a_list_of_its_own(kind: Kind) {
+    let Some(mut pair) = Pair::start(kind, &["CREATE TABLE t (id INT PRIMARY KEY, n INT {eq})"])
+    else {
+        return;
+    };
+    for sql in [
+        "SELECT (-9223372036854775808) DIV -1",
+        "SHOW WARNINGS",
+        "SELECT '123456789012345678901234567890.1' DIV 1 AS x",
+        "SHOW WARNINGS",
+        "SELECT @@warning_count, @@error_count",
+    ] {
+        pair.same(sql);
     }
 }

@@ -189,6 +189,10 @@ impl Session {
                         return Err(self.server.error());
                     }
                     self.current.sent_error = true;
+                    if self.diagnostics.of_earlier {
+                        // MariaDB's list is that of this error now
+                        self.diagnostics.clear();
+                    }
                     let payload = self.server.connection.last_payload();
                     self.client
                         .write_payload(payload)
