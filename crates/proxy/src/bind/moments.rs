@@ -7,10 +7,11 @@
 //! compared with a column by itself. Directly beside a column of dates and times all of them mean
 //! the same. Where they may not, the statement is refused.
 
-use onionskin_plan::errors;
-use onionskin_plan::lex::{self, LexMode, Token, TokenKind};
+use onionskin_plan::lex::{self, Token, TokenKind};
+use onionskin_plan::{Literal, LiteralKind, errors};
 use onionskin_schema::Column;
 use onionskin_value::{Family, Kind};
+use onionskin_wire::messages::Param;
 use onionskin_wire::{BinaryValue, ColumnType};
 
 use super::{Binder, Values};
@@ -31,15 +32,20 @@ struct Moment {
 impl Binder<'_> {
     /// Refuses a bound date or time of which a literal or a variable may be something else.
     pub(super) fn check_moment(&self, index: usize) -> Outcome<()> {
-        match self.values.moment(index) {
-            Some(moment)
-                if !self
-                    .values
-                    .stands_alike(index, moment, self.keyed, self.state) =>
-            {
-                Err(unlike())
-            }
-            _ => Ok(()),
+        let number = self.values.param_number(index);
+        let param = number.and_then(|number| self.values.params.get(number));
+        let Some(moment) = param.and_then(Moment::of) else {
+            return Ok(());
+        };
+        let sql = self.values.sql;
+        let tokens = lex::tokens(sql, self.state.lex_mode()).unwrap_or_default();
+        let tokens = tokens.as_slice();
+        let around = Neighbours { sql, tokens };
+        let literal = self.values.literals.get(index);
+        let family = self.state.family;
+        match literal.and_then(|literal| around.place(literal.start)) {
+            Some(at) if moment.stands_alike(&around, at, self.keyed, family) => Ok(()),
+            _ => Err(unlike()),
         }
     }
 }
@@ -52,18 +58,31 @@ pub(crate) fn check_moments(
     state: &State,
     inserts: bool,
 ) -> Outcome<()> {
+    if !values.params.iter().any(|p| Moment::of(p).is_some()) {
+        return Ok(());
+    }
+    let sql = values.sql;
+    // once for all rows
+    let tokens = lex::tokens(sql, state.lex_mode()).unwrap_or_default();
+    let tokens = tokens.as_slice();
+    let around = Neighbours { sql, tokens };
     let columns = || keyed.plan.columns.iter().flat_map(|c| &c.table.columns);
     let plain = || columns().filter(|c| c.protection.is_none());
-    for (index, literal) in values.literals.iter().enumerate() {
-        let Some(moment) = values.moment(index) else {
+    let is_parameter = |l: &&Literal| l.kind == LiteralKind::Parameter;
+    let parameters = values.literals.iter().filter(is_parameter);
+    for (literal, param) in parameters.zip(values.params) {
+        let Some(moment) = Moment::of(param) else {
             continue;
+        };
+        let Some(at) = around.place(literal.start) else {
+            return Err(unlike());
         };
         let is_stored = || {
             inserts
-                && is_value_of_row(values.sql, literal.start, state.lex_mode())
+                && around.is_value_of_row(at)
                 && plain().all(|column| moment.is_stored_alike(column))
         };
-        if !values.stands_alike(index, moment, keyed, state) && !is_stored() {
+        if !moment.stands_alike(&around, at, keyed, state.family) && !is_stored() {
             return Err(unlike());
         }
     }
@@ -76,9 +95,8 @@ fn unlike() -> Failure {
     Failure::refused(&errors::VALUE, about)
 }
 
-impl Values<'_> {
-    fn moment(&self, index: usize) -> Option<Moment> {
-        let param = self.params.get(self.param_number(index)?)?;
+impl Moment {
+    fn of(param: &Param) -> Option<Moment> {
         let (is_time, has_fraction) = match param.value {
             BinaryValue::DateTime(d) => (false, d.microsecond > 0),
             BinaryValue::Time(t) => (true, t.microseconds > 0),
@@ -91,21 +109,22 @@ impl Values<'_> {
         })
     }
 
-    /// Whether a parameter stands beside a column with which a literal means the same.
-    fn stands_alike(&self, index: usize, moment: Moment, keyed: &KeyedPlan, state: &State) -> bool {
-        let Some(literal) = self.literals.get(index) else {
-            return false;
-        };
-        let beside = beside(self.sql, literal.start, state.lex_mode());
-        beside.is_some_and(|beside| match state.family {
+    /// Whether it stands beside a column with which a literal means the same.
+    fn stands_alike(
+        self,
+        around: &Neighbours<'_, '_>,
+        at: usize,
+        keyed: &KeyedPlan,
+        family: Family,
+    ) -> bool {
+        let beside = around.column_beside(at);
+        beside.is_some_and(|beside| match family {
             // a TIMESTAMP among others is converted at another time
-            Family::MariaDb => !(beside.in_list && moment.is_timestamp),
-            Family::MySql => all_columns(keyed, beside.column, |column| moment.is_of(column)),
+            Family::MariaDb => !(beside.in_list && self.is_timestamp),
+            Family::MySql => all_columns(keyed, beside.column, |column| self.is_of(column)),
         })
     }
-}
 
-impl Moment {
     /// Whether a column holds such values.
     fn is_of(self, column: &Column) -> bool {
         column.sql_type.as_ref().is_some_and(|ty| match ty.kind {
@@ -144,24 +163,6 @@ struct Beside<'a> {
     in_list: bool,
 }
 
-/// The column beside the literal that begins there.
-fn beside(sql: &[u8], start: usize, mode: LexMode) -> Option<Beside<'_>> {
-    let tokens = lex::tokens(sql, mode).ok()?;
-    let at = tokens.iter().position(|t| t.start == start)?;
-    let tokens = tokens.as_slice();
-    Neighbours { sql, tokens }.column_beside(at)
-}
-
-/// Whether the literal that begins there is a value of a row behind VALUES, by itself.
-fn is_value_of_row(sql: &[u8], start: usize, mode: LexMode) -> bool {
-    let Ok(tokens) = lex::tokens(sql, mode) else {
-        return false;
-    };
-    let at = tokens.iter().position(|t| t.start == start);
-    let tokens = tokens.as_slice();
-    at.is_some_and(|at| Neighbours { sql, tokens }.is_value_of_row(at))
-}
-
 /// A statement's tokens around a literal.
 struct Neighbours<'a, 't> {
     sql: &'a [u8],
@@ -169,6 +170,11 @@ struct Neighbours<'a, 't> {
 }
 
 impl<'a> Neighbours<'a, '_> {
+    /// Which token begins there.
+    fn place(&self, start: usize) -> Option<usize> {
+        self.tokens.binary_search_by_key(&start, |t| t.start).ok()
+    }
+
     /// The column with which the literal is compared, or which is set to it:
     /// `column = ?`, `? = column`, `column BETWEEN ? AND ?`, `column IN (?, ?)`.
     fn column_beside(&self, at: usize) -> Option<Beside<'a>> {
@@ -327,11 +333,17 @@ impl<'a> Neighbours<'a, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use onionskin_plan::LexMode;
 
     /// The name beside the last parameter.
     fn named(sql: &str) -> Option<String> {
         let start = sql.rfind('?').expect("a parameter");
-        let beside = beside(sql.as_bytes(), start, LexMode::default());
+        let tokens = lex::tokens(sql.as_bytes(), LexMode::default()).expect("tokens");
+        let around = Neighbours {
+            sql: sql.as_bytes(),
+            tokens: &tokens,
+        };
+        let beside = around.column_beside(around.place(start).expect("its token"));
         beside.map(|beside| String::from_utf8_lossy(beside.column).into_owned())
     }
 
@@ -356,7 +368,12 @@ mod tests {
     fn values_of_rows() {
         let last = |sql: &str| {
             let start = sql.rfind('?').expect("a parameter");
-            is_value_of_row(sql.as_bytes(), start, LexMode::default())
+            let tokens = lex::tokens(sql.as_bytes(), LexMode::default()).expect("tokens");
+            let around = Neighbours {
+                sql: sql.as_bytes(),
+                tokens: &tokens,
+            };
+            around.is_value_of_row(around.place(start).expect("its token"))
         };
         assert!(last("INSERT INTO t VALUES (UPPER(?), ?)"));
         assert!(last("INSERT INTO t (a, b) VALUES (1, 2), (?, 1)"));
