@@ -20,6 +20,7 @@ const NEW_PASSPHRASE: &str = "ONIONSKIN_NEW_PASSPHRASE";
 /// ONIONSKIN_PASSPHRASE, or the file that ONIONSKIN_PASSPHRASE_FILE names, opens a file that is
 /// under a passphrase. Programs that run keep the keys that they were started with.
 #[derive(Args)]
+#[command(mut_args = |argument| argument.global(true))]
 pub struct Keys {
     #[command(flatten)]
     file: KeyArguments,
@@ -51,6 +52,8 @@ impl Keys {
     /// Does it, and says what comes next.
     pub fn run(self) -> Result<(), CommandError> {
         let (locator, base) = self.file.locate()?;
+        let same_file = self.file.words();
+        let same_config = self.file.config_words();
         let passphrase = passphrase::passphrase()?;
         let change = |what: KeyChange<'_>| change(&locator, &base, passphrase.as_deref(), what);
         if let Some(leftover) = KeySet::leftover(&locator, &base) {
@@ -71,7 +74,7 @@ impl Keys {
 Key {number} was added, and nothing is sealed under it yet. Next:
   1. Copy the key file to a safe place, beside the older copy: older files do not know key {number}.
   2. Give it to all proxies of the server and start them anew.
-  3. onionskin keys use {number}"
+  3. onionskin keys{same_file} use {number}"
                 );
             }
             Action::Use { number } => {
@@ -80,7 +83,7 @@ Key {number} was added, and nothing is sealed under it yet. Next:
                     "
 New tables and streams are sealed under key {number}. Next:
   1. Copy the key file to a safe place, give it to all proxies of the server, and start them anew.
-  2. onionskin migrate DATABASE.TABLE --rotate, for every protected table.
+  2. onionskin migrate{same_config} DATABASE.TABLE --rotate, for every protected table.
   3. Make new backups. The other keys stay in the file: older backups and binary logs are read with them."
                 );
             }

@@ -520,6 +520,10 @@ impl Shown {
                     break;
                 }
                 let (done, estimate) = progress.rows();
+                let rows = match estimate {
+                    0 => format!("{done} rows"),
+                    _ => format!("{done} of about {estimate} rows"),
+                };
                 let beside = format!("{} changes, lag {} s", progress.changes(), progress.lag());
                 match &bar {
                     Some(bar) => {
@@ -529,7 +533,7 @@ impl Shown {
                         bar.set_message(beside);
                     }
                     None => eprintln!(
-                        "onionskin: {}: {done} of about {estimate} rows, {beside}, after {} s",
+                        "onionskin: {}: {rows}, {beside}, after {} s",
                         progress.phase(),
                         begun.elapsed().as_secs()
                     ),

@@ -28,6 +28,20 @@ impl KeyArguments {
         self.config.is_some() || self.keys.is_some()
     }
 
+    /// What names the same keys in another command, with a space before it; empty for the default.
+    pub fn words(&self) -> String {
+        match &self.keys {
+            Some(keys) => format!(" --keys {}", keys.display()),
+            None => self.config_words(),
+        }
+    }
+
+    /// What names the same configuration in another command, with a space before it.
+    pub fn config_words(&self) -> String {
+        let config = self.config.as_ref();
+        config.map_or_else(String::new, |config| format!(" -c {}", config.display()))
+    }
+
     /// The configuration, for commands that need the server that it names.
     pub fn config_file(&self) -> Result<ConfigFile, CommandError> {
         if self.keys.is_some() {

@@ -8,7 +8,7 @@ use onionskin_value::{StoreError, ValueError};
 use onionskin_wire::WireError;
 use onionskin_wire::messages::ErrPacket;
 
-use crate::server_errors;
+use crate::server_errors::{self, WRONG_MOMENT};
 
 /// Whether a cell did not open, which tables that were exchanged can cause.
 fn does_not_open(refusal: &Refusal) -> bool {
@@ -85,6 +85,20 @@ impl Failure {
                 state,
                 message: reword(&message),
             },
+            other => other,
+        }
+    }
+
+    /// What came of reading the rows that a statement is to change. MySQL says another error of a
+    /// constant that is no moment in a query than in a change, and in a change not always.
+    pub fn before_a_change(self) -> Self {
+        match self {
+            Failure::Server {
+                code: WRONG_MOMENT, ..
+            } => Failure::refused(
+                &errors::VALUE,
+                "a constant that is no date or time, beside one",
+            ),
             other => other,
         }
     }

@@ -20,6 +20,8 @@ pub(crate) const COLUMN_COUNT: u16 = 1136;
 pub(crate) const NO_SUCH_TABLE: u16 = 1146;
 /// `ER_NO_DEFAULT_FOR_FIELD`
 pub(crate) const NO_DEFAULT: u16 = 1364;
+/// MySQL's `ER_WRONG_VALUE`, of a constant beside a date or time.
+pub(crate) const WRONG_MOMENT: u16 = 1525;
 /// `ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT`: a warning.
 pub(crate) const DEPRECATED_SYNTAX: u16 = 1681;
 /// `ER_CANT_EXECUTE_IN_READ_ONLY_TRANSACTION`
@@ -32,6 +34,17 @@ pub(crate) const CHECK_OF_MYSQL: u16 = 3819;
 pub(crate) const CHECK_OF_MARIADB: u16 = 4025;
 /// Of a text that its character set does not allow.
 pub(crate) const ILL_FORMED: u16 = 1300;
+
+/// Whether servers make a warning of this error under IGNORE: a value that the column does not
+/// take, or a row that a foreign key or a CHECK forbids.
+pub(crate) fn is_ignored(code: u16) -> bool {
+    const TRUNCATED: u16 = 1292;
+    const OUT_OF_RANGE: u16 = 1264;
+    const NOT_NULL: u16 = 1048;
+    const PARENT: u16 = 1451;
+    const CHILD: u16 = 1452;
+    is_check(code) || [TRUNCATED, OUT_OF_RANGE, NOT_NULL, PARENT, CHILD].contains(&code)
+}
 
 /// Whether this is the number of a CHECK that does not hold.
 pub(crate) fn is_check(code: u16) -> bool {

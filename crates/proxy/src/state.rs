@@ -25,6 +25,50 @@ const TRACKED: &str = "autocommit,character_set_client,character_set_connection,
 const TRACKED_IF_KNOWN: &str =
     "/*M!110201 ',character_set_collations'*/ /*M!100616 ',note_verbosity'*/";
 
+/// The variables in [`TRACKED_IF_KNOWN`].
+const IF_KNOWN: [&str; 2] = ["character_set_collations", "note_verbosity"];
+
+/// The variables of whose changes a client wants to know, by its own
+/// `session_track_system_variables`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Whatever there is.
+    All,
+    /// These, in small letters.
+    Names(Vec<String>),
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Wanted::Names(Vec::new())
+    }
+}
+
+impl Wanted {
+    /// Reads the variable's value. Words that are no names are nobody's variables.
+    pub fn parse(value: &str) -> Self {
+        let names = value
+            .split(',')
+            .map(|name| name.trim().to_ascii_lowercase());
+        let mut wanted: Vec<String> = names.filter(|name| !name.is_empty()).collect();
+        if wanted.iter().any(|name| name == "*") {
+            return Wanted::All;
+        }
+        let in_names = |b: u8| b.is_ascii_alphanumeric() || b"_.".contains(&b);
+        wanted.retain(|name| name.bytes().all(in_names));
+        wanted.sort_unstable();
+        wanted.dedup();
+        Wanted::Names(wanted)
+    }
+}
+
+/// Whether the proxy has the server track this variable, by its list.
+fn is_tracked(list: &str, name: &str) -> bool {
+    list.split(',')
+        .chain(IF_KNOWN)
+        .any(|tracked| tracked == name)
+}
+
 /// A value of `sql_select_limit`, unless it is the one without a limit.
 fn limiting(value: &str) -> Option<String> {
     (value != u64::MAX.to_string()).then(|| value.to_owned())
@@ -152,17 +196,36 @@ fn text(cell: Option<&Option<Vec<u8>>>) -> Option<String> {
 }
 
 impl State {
-    /// Asks the server, and has it track changes from now on.
-    pub fn read(server: &mut Server, family: Family, found_rows: bool) -> Outcome<State> {
+    /// Asks the server, and has it track changes from now on: of the variables that the proxy has to
+    /// know, and of those that the client wants to know.
+    pub fn read(
+        server: &mut Server,
+        family: Family,
+        found_rows: bool,
+        wanted: &Wanted,
+    ) -> Outcome<State> {
         let (mut track, mut asked) = (TRACKED.to_owned(), String::new());
         for name in unusual::names(family) {
             track = track + "," + name;
         }
+        let track = match wanted {
+            Wanted::All => "'*'".to_owned(),
+            Wanted::Names(names) => {
+                // MySQL refuses a list with a name in it twice
+                let is_new = |name: &&String| !is_tracked(&track, name);
+                let more: String = names
+                    .iter()
+                    .filter(is_new)
+                    .map(|n| format!(",{n}"))
+                    .collect();
+                format!("'{track}{more}' {TRACKED_IF_KNOWN}")
+            }
+        };
         for name in unusual::asked(family) {
             asked = asked + ", @@" + name;
         }
         let track = format!(
-            "SET SESSION session_track_schema=ON, SESSION session_track_system_variables='{track}' {TRACKED_IF_KNOWN}"
+            "SET SESSION session_track_schema=ON, SESSION session_track_system_variables={track}"
         );
         let tracks = server.put_query(track.as_bytes())?;
         let settings = format!(

@@ -53,7 +53,7 @@ pub use mode::SqlMode;
 pub use store::store;
 pub use sum::{Sum, SumError, compare_numbers};
 pub use time_zone::TimeZone;
-pub use types::{Family, Kind, OrderWidth, STRING_ORDER_BYTES, SqlType, TypeError};
+pub use types::{Family, Kind, OrderWidth, STRING_ORDER_BYTES, SqlType, TypeError, member_bytes};
 pub use weight::{WeightError, cmp, order_bytes, payload_from_order, weight};
 pub use wire_type::{
     FLAG_BINARY, FLAG_BLOB, FLAG_ENUM, FLAG_SET, FLAG_TIMESTAMP, FLAG_UNSIGNED, FLAG_ZEROFILL,

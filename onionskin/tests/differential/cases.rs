@@ -139,7 +139,7 @@ impl<'a> Generator<'a> {
 
     pub fn insert(&mut self) {
         let number = self.table();
-        let mut insert = writes::insert(self.random, self.tables, number);
+        let mut insert = writes::insert(self.random, self.tables, number, self.kind);
         insert.prepared = self.prepares();
         if insert.rows.len() == 1 {
             self.recent.push(insert.statement());
@@ -282,7 +282,13 @@ impl<'a> Generator<'a> {
             2 => {
                 // MySQL keeps the collation of string parameters from the time of preparing.
                 self.recent.clear();
-                let names = ["SET NAMES latin1", "SET NAMES utf8mb4", "SET NAMES utf8mb4"];
+                let names = [
+                    "SET NAMES latin1",
+                    "SET NAMES utf8mb4",
+                    "SET NAMES utf8mb4",
+                    "SET NAMES utf8mb4 COLLATE utf8mb4_bin",
+                    "SET NAMES utf8mb4 COLLATE utf8mb4_general_ci",
+                ];
                 let text = self.random.pick(&names);
                 self.may_prepare = self.kind == Kind::MariaDb || text == "SET NAMES utf8mb4";
                 text.to_owned()
@@ -308,7 +314,7 @@ impl<'a> Generator<'a> {
                 0 => writes::update(self.random, self.tables, number),
                 1 => writes::delete(self.random, self.tables, number),
                 2 => {
-                    let mut insert = writes::insert(self.random, self.tables, number);
+                    let mut insert = writes::insert(self.random, self.tables, number, self.kind);
                     insert.rows.truncate(1);
                     insert.statement()
                 }

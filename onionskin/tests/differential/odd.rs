@@ -145,6 +145,10 @@ fn condition(random: &mut Random, table: &Table, number: usize, pieces: &mut Vec
     let odd = |random: &mut Random| Piece::Constant(constant(random, column), (number, index));
     pieces.push(sql(" WHERE "));
     let not = if random.chance(35) { " NOT" } else { "" };
+    if random.chance(10) {
+        among_constants(random, (number, index), pieces);
+        pieces.push(sql(" AND "));
+    }
     match random.below(6) {
         0 | 1 => {
             pieces.push(sql(&format!("{name}{not} IN (")));
@@ -173,6 +177,22 @@ fn condition(random: &mut Random, table: &Table, number: usize, pieces: &mut Vec
             pieces.push(odd(random));
         }
     }
+}
+
+/// `'a' LIKE 'A'`: what the connection's collation decides alone.
+fn among_constants(random: &mut Random, place: (usize, usize), pieces: &mut Vec<Piece>) {
+    let mut text = || {
+        let text = random.pick(&["a", "A", "ä", "Ä", "b"]);
+        Piece::Constant(Literal::text(text), place)
+    };
+    let (first, second) = (text(), text());
+    let (before, between, behind) = random.pick(&[
+        ("", " LIKE ", ""),
+        ("", " = ", ""),
+        ("UPPER(", ") = ", ""),
+        ("CONCAT(id, ", ") <> CONCAT(id, ", ")"),
+    ]);
+    pieces.extend([sql(before), first, sql(between), second, sql(behind)]);
 }
 
 fn by_constants(random: &mut Random, tables: &[Table], number: usize) -> Statement {

@@ -81,8 +81,12 @@ pub struct Insert {
     /// Whether the statement names them.
     pub names_columns: bool,
     pub rows: Vec<Vec<Literal>>,
+    /// The new row's name, behind AS. MySQL only.
+    pub new_row: Option<&'static str>,
     /// `ON DUPLICATE KEY UPDATE`
     pub on_duplicate: Vec<Piece>,
+    /// What stands behind RETURNING. MariaDB only.
+    pub returning: Option<&'static str>,
     pub prepared: bool,
     pub check: Check,
 }
@@ -218,11 +222,17 @@ impl Insert {
             }
             text += ")";
         }
+        if let Some(name) = self.new_row {
+            text += &format!(" AS {name}");
+        }
         if !self.on_duplicate.is_empty() {
             text += " ON DUPLICATE KEY UPDATE ";
         }
         pieces.push(Piece::Sql(text));
         pieces.extend(self.on_duplicate.iter().cloned());
+        if let Some(shown) = self.returning {
+            pieces.push(Piece::Sql(format!(" RETURNING {shown}")));
+        }
         let by_verb = match (self.verb, self.on_duplicate.is_empty()) {
             (_, false) => "insert on duplicate",
             ("REPLACE", _) => "replace",

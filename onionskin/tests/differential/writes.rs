@@ -5,6 +5,7 @@ use super::random::Random;
 use super::schema::{Table, Type};
 use super::script::{Check, Insert, Piece, Statement};
 use super::values::{self, Literal};
+use crate::support::Kind;
 
 /// An INSERT of `rows` rows that mostly succeeds.
 pub fn fill(random: &mut Random, tables: &[Table], number: usize, rows: usize) -> Insert {
@@ -18,14 +19,19 @@ pub fn fill(random: &mut Random, tables: &[Table], number: usize, rows: usize) -
 }
 
 /// Any INSERT or REPLACE.
-pub fn insert(random: &mut Random, tables: &[Table], number: usize) -> Insert {
+pub fn insert(random: &mut Random, tables: &[Table], number: usize, kind: Kind) -> Insert {
     let table = &tables[number];
     let rows = random.pick(&[1, 1, 1, 1, 2, 3, 5, 20]);
     let careful = random.chance(45);
     let mut insert = plain_insert(random, table, number, rows, careful);
     insert.verb = random.pick(&["INSERT", "INSERT", "INSERT", "INSERT IGNORE", "REPLACE"]);
     if insert.verb == "INSERT" && random.chance(25) {
-        insert.on_duplicate = on_duplicate(random, table, number);
+        let name = (kind == Kind::MySql && random.chance(30)).then_some("neu");
+        insert.on_duplicate = on_duplicate(random, table, number, name);
+        insert.new_row = name;
+    }
+    if kind == Kind::MariaDb && random.chance(10) {
+        insert.returning = Some("*");
     }
     insert
 }
@@ -111,13 +117,20 @@ pub fn plain_insert(
             .collect(),
         names_columns,
         rows,
+        new_row: None,
         on_duplicate: Vec::new(),
+        returning: None,
         prepared: false,
         check,
     }
 }
 
-fn on_duplicate(random: &mut Random, table: &Table, number: usize) -> Vec<Piece> {
+fn on_duplicate(
+    random: &mut Random,
+    table: &Table,
+    number: usize,
+    new_row: Option<&str>,
+) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let count = 1 + random.below(3);
     for index in random.sample(table.columns.len(), count) {
@@ -140,7 +153,10 @@ fn on_duplicate(random: &mut Random, table: &Table, number: usize) -> Vec<Piece>
             1 if column.ty.is_number() && column.protection.is_none() => {
                 pieces.push(sql(&format!("{name} = {name} + 1")));
             }
-            _ => pieces.push(sql(&format!("{name} = VALUES({name})"))),
+            _ => pieces.push(sql(&match new_row {
+                Some(row) => format!("{name} = {row}.{name}"),
+                None => format!("{name} = VALUES({name})"),
+            })),
         }
     }
     pieces

@@ -37,6 +37,11 @@ const KNOWN: &[(&str, &str, &str)] = &[
         "UUID_SHORT() gives another value each time",
     ),
     (
+        "func_time",
+        "SYS_GUID()",
+        "SYS_GUID() gives another value each time",
+    ),
+    (
         "insert",
         "insert into t1 values (default,default,default,default)",
         "another proxy has made the table a moment before: a first try, which the server refused, has taken numbers of AUTO_INCREMENT",

@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-use onionskin_value::SqlType;
+use onionskin_value::{SqlType, member_bytes};
 
 use super::collation::default_collation;
 use super::constant::string;
-use super::key_length::member_bytes;
 use super::reader::Reader;
 use crate::lex::{LiteralKind, TokenKind};
 

@@ -5,7 +5,7 @@
 //! so what servers refuse is refused here, with their errors. All parts of a key count, those over
 //! plain columns as well.
 
-use onionskin_value::{Family, Kind, SqlType};
+use onionskin_value::{Family, SqlType};
 
 use crate::errors;
 use crate::planner::{Planned, refuse};
@@ -73,13 +73,13 @@ impl KeyLength {
     /// makes a hash of what is too long for UNIQUE, and takes the beginning of what is too long for
     /// an index.
     pub fn add(&mut self, name: &str, ty: &SqlType, prefix: Option<u32>) -> Planned<Option<Cut>> {
-        let unbounded = is_unbounded(ty);
+        let unbounded = ty.is_unbounded();
         let is_lenient = self.family == Family::MariaDb;
         if unbounded && prefix.is_none() && !(is_lenient && self.kind != KeyKind::Primary) {
             return refuse(&errors::KEY_WITHOUT_LENGTH, format!("column {name}"));
         }
         self.has_unbounded |= unbounded && prefix.is_none();
-        let bytes = part_bytes(ty, prefix);
+        let bytes = ty.key_bytes(prefix);
         let cut = is_lenient && self.kind == KeyKind::Plain;
         let is_noted = bytes > KEY_BYTES;
         let chars = bytes.min(KEY_BYTES) / u64::from(ty.charset().max_bytes().max(1));
@@ -100,7 +100,7 @@ impl KeyLength {
     pub fn add_plain(&mut self, part: &PlainPart, prefix: Option<u32>) {
         self.has_counter |= part.counts;
         let bytes = match (&part.ty, prefix) {
-            (Some(ty), _) => part_bytes(ty, prefix),
+            (Some(ty), _) => ty.key_bytes(prefix),
             (None, Some(chars)) => u64::from(chars) * CHARACTER_BYTES,
             (None, None) => UNREAD_BYTES,
         };
@@ -118,49 +118,6 @@ impl KeyLength {
             return refuse(&errors::COUNTER_IN_HASH, format!("column {name}"));
         }
         Ok(())
-    }
-}
-
-/// Whether a key over the whole column needs a length.
-fn is_unbounded(ty: &SqlType) -> bool {
-    matches!(
-        ty.kind,
-        Kind::TinyText
-            | Kind::TinyBlob
-            | Kind::Text
-            | Kind::Blob
-            | Kind::MediumText
-            | Kind::MediumBlob
-            | Kind::LongText
-            | Kind::LongBlob
-            | Kind::Json
-    )
-}
-
-/// What a column, or as many of its characters, takes in a key.
-fn part_bytes(ty: &SqlType, prefix: Option<u32>) -> u64 {
-    let of_fraction = |fsp: u8| u64::from(fsp.div_ceil(2));
-    match (prefix, ty.kind) {
-        (Some(chars), _) => u64::from(chars) * u64::from(ty.charset().max_bytes()),
-        // servers take the length in bytes for one in characters
-        (None, _) if is_unbounded(ty) => ty.payload_max() * u64::from(ty.charset().max_bytes()),
-        (None, Kind::Enum(members)) => member_bytes(members.count(), false),
-        (None, Kind::Set(members)) => member_bytes(members.count(), true),
-        (None, Kind::Time { fsp }) => 3 + of_fraction(fsp),
-        (None, Kind::DateTime { fsp }) => 5 + of_fraction(fsp),
-        (None, Kind::Timestamp { fsp }) => 4 + of_fraction(fsp),
-        (None, _) => ty.payload_max(),
-    }
-}
-
-/// What an ENUM or a SET of so many members takes.
-pub(super) fn member_bytes(count: usize, is_set: bool) -> u64 {
-    match (is_set, count) {
-        (false, 0..=255) | (true, 0..=8) => 1,
-        (false, _) | (true, 9..=16) => 2,
-        (true, 17..=24) => 3,
-        (true, 25..=32) => 4,
-        (true, _) => 8,
     }
 }
 

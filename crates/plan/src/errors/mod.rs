@@ -91,8 +91,8 @@ table! {
         "A statement that is prepared by name, in SQL, touches protected tables and could not be understood completely.",
         "Give its text as one string or variable and its values as variables, or prepare it through the protocol.";
     pub TRACKING = "OS1017", 1235, "42000",
-        "The variable keeps the proxy informed about the session and must stay as it is.",
-        "Leave session_track_* variables alone.";
+        "The server does not tell the proxy what changes in the session.",
+        "Set variables by SET x or SET SESSION x, outside of comments. The server must know session tracking.";
     pub VALUE = "OS1018", 1235, "42000",
         "The value cannot be converted to the protected column's type exactly as the server would.",
         "Pass the value in the column's own type.";
@@ -200,7 +200,7 @@ table! {
         "Connect again and look before repeating the statement. Where the server went away this stands in the log only: the client's connection ends, as it does without the proxy.";
     pub BACKEND_REFUSED = "OS1205", 1429, "HY000",
         "The server cannot be reached.",
-        "Start the server, or correct `backend` in the configuration.";
+        "Start the server, or correct `backend` in the configuration; where TLS fails, `backend_tls` and `backend_ca`. The proxy's log has the cause.";
     pub TOO_BIG = "OS1206", 1153, "08S01",
         "A packet is larger than the proxy, or the server's `max_allowed_packet`, accepts.",
         "Make the value smaller, or `max_allowed_packet` larger: a sealed value takes a few bytes more than a plain one, and long data in smaller pieces counts as a whole.";
@@ -324,10 +324,10 @@ impl Refusal {
 /// docs/errors.md.
 pub fn markdown() -> String {
     let mut page = String::from(
-        "# Errors\n\n\
-         Made from the table in `crates/plan/src/errors/mod.rs`, and from the reasons in\n\
-         `not_understood.rs` beside it; do not edit. Errors of the server itself keep their numbers and\n\
-         texts.\n\n\
+        "<!-- made from crates/plan/src/errors by golden.rs beside it; do not edit -->\n\
+         # Errors\n\n\
+         What the proxy and the commands say when they refuse. Errors of the server itself keep their\n\
+         numbers and texts.\n\n\
          | code | MySQL number | SQLSTATE | meaning | way out |\n|---|---|---|---|---|\n",
     );
     for e in TABLE {

@@ -45,6 +45,8 @@ pub struct Facts {
     pub says_collate: bool,
     /// It may set `collation_connection`, which servers do not track.
     pub sets_collation: bool,
+    /// It may set one of the variables by which the server tells of changes in the session.
+    pub sets_tracking: bool,
     /// It shows or changes what tables look like, or may do so.
     pub about_definitions: bool,
     /// It gives a table or a column another name, or may do so.
@@ -134,6 +136,7 @@ impl Facts {
             defaults: words.count("default"),
             says_collate: words.says("collate"),
             sets_collation: words.sets_collation(),
+            sets_tracking: words.sets_tracking(),
             about_definitions: words.is_about_definitions(),
             renames: words.renames(),
             changes_meaning: words.is_hidden() || words.begins(&["use", "set"]),
@@ -207,6 +210,11 @@ impl Words<'_> {
     /// Whether it may set `collation_connection`.
     fn sets_collation(&self) -> bool {
         (self.is_hidden() || self.is(0, "set")) && self.says("collation_connection")
+    }
+
+    fn sets_tracking(&self) -> bool {
+        (self.is_hidden() || self.has_executable || self.is(0, "set"))
+            && self.mentions("session_track_")
     }
 
     /// Whether it shows or changes what tables look like, or may do so.

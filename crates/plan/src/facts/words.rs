@@ -84,6 +84,18 @@ impl<'a> Words<'a> {
         self.all.iter().any(|w| w.is(word))
     }
 
+    /// Whether a name has this part, in small letters.
+    pub fn mentions(&self, part: &str) -> bool {
+        let is_name = |w: &&Word| {
+            matches!(
+                w.kind,
+                TokenKind::Word | TokenKind::Variable | TokenKind::Quoted
+            )
+        };
+        let mut names = self.all.iter().filter(is_name);
+        names.any(|w| memchr::memmem::find(&w.text.to_ascii_lowercase(), part.as_bytes()).is_some())
+    }
+
     pub fn has_parenthesis(&self) -> bool {
         self.all.iter().any(|w| w.is_sign(b'('))
     }

@@ -339,17 +339,24 @@ impl Planner<'_> {
         }
         self.scan(expr, f.scope)?;
         let inside = self.argument_tokens(expr)?;
-        let range = self.bytes_of(&(inside.start - 2..inside.end + 1));
+        let call = self.render(self.bytes_of(&(inside.start - 2..inside.end + 1)))?;
         let mut text = TextBuilder::default();
-        self.render(range)?
-            .into_iter()
-            .for_each(|piece| text.piece(piece));
-        text.sql(b" OVER (");
-        for (i, key) in keys.iter().enumerate() {
-            text.sql(if i > 0 { b", " } else { b"PARTITION BY " });
-            key.text.iter().for_each(|piece| text.piece(piece.clone()));
+        if function == Aggregate::Avg && self.request.settings.family == Family::MySql {
+            // of one row that it knows before it runs, MySQL makes 0 of AVG(NULL) as a window
+            // function
+            text.sql(b"IF(COUNT(");
+            let argument = self.render(self.bytes_of(&inside))?;
+            argument.into_iter().for_each(|piece| text.piece(piece));
+            text.sql(b")");
+            put_window(keys, &mut text);
+            text.sql(b" = 0, NULL, ");
+            call.into_iter().for_each(|piece| text.piece(piece));
+            put_window(keys, &mut text);
+            text.sql(b")");
+        } else {
+            call.into_iter().for_each(|piece| text.piece(piece));
+            put_window(keys, &mut text);
         }
-        text.sql(b")");
         let item = ResultItem {
             name: Some(name),
             computed: true,
@@ -478,4 +485,14 @@ impl Planner<'_> {
         }
         Ok(sort)
     }
+}
+
+/// Appends ` OVER (PARTITION BY …)`: over the rows of the group.
+fn put_window(keys: &[Key], text: &mut TextBuilder) {
+    text.sql(b" OVER (");
+    for (i, key) in keys.iter().enumerate() {
+        text.sql(if i > 0 { b", " } else { b"PARTITION BY " });
+        key.text.iter().for_each(|piece| text.piece(piece.clone()));
+    }
+    text.sql(b")");
 }

@@ -338,7 +338,7 @@ pub(super) fn is_simple(
         columns: Vec::new(),
         constants: Vec::new(),
     };
-    let tried = planner.tried(|p| p.on_duplicate(list, &scope, table, None, &mut upsert));
+    let tried = planner.tried(|p| p.on_duplicate(list, &scope, table, None, false, &mut upsert));
     // nothing of the trial stays
     planner.insert_only = None;
     planner.surplus_values = 0;

@@ -47,7 +47,7 @@ use self::set_statement::{is_set_statement, set_statement};
 use self::show::show;
 use self::words::{
     defines, defines_view, first_words, hides_by_name, is_analyze, is_by_name, is_describe,
-    is_idle_comment, manages_accounts, mentions, only_names, relayed_by_table_name, word_is,
+    is_idle_comment, manages_accounts, only_names, relayed_by_table_name, word_is,
 };
 
 /// What planning answers.
@@ -160,9 +160,6 @@ fn decide<'a>(
     let starts = |w: &str| word_is(&words, 0, w);
     if let Some(action) = by_name(request, &tokens, &words)? {
         return Ok((action, None));
-    }
-    if starts("set") && mentions(sql, &tokens, "session_track_") {
-        return refuse(&errors::TRACKING, "SET");
     }
     if starts("create") && crate::ddl::creates_table(sql, &tokens) {
         return crate::ddl::create_table(request, tokens, near);

@@ -211,15 +211,6 @@ pub(super) fn is_describe(sql: &[u8], tokens: &[Token]) -> bool {
     }
 }
 
-pub(super) fn mentions(sql: &[u8], tokens: &[Token], what: &str) -> bool {
-    tokens.iter().any(|t| {
-        matches!(
-            t.kind,
-            TokenKind::Word | TokenKind::Variable | TokenKind::Quoted
-        ) && memchr::memmem::find(&t.text(sql).to_ascii_lowercase(), what.as_bytes()).is_some()
-    })
-}
-
 /// An executable comment that may as well be left out: `/*!40001 SQL_NO_CACHE */`, and in
 /// `LOCK TABLES t READ /*!32311 LOCAL */`.
 pub(super) fn is_idle_comment(sql: &[u8], token: &Token) -> bool {

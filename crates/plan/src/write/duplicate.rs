@@ -7,7 +7,7 @@ use onionskin_schema::Table;
 use sqlparser::ast::{Assignment, Expr, Ident};
 
 use super::update::assigned_twice;
-use super::{Target, has_exact_tokens, is_default, physical};
+use super::{Old, Target, has_exact_tokens, is_default, physical};
 use crate::errors::{self, NotUnderstood, Refusal};
 use crate::plan::{ColumnUse, Piece, Purpose, Slot, Source, Upsert};
 use crate::planner::{Planned, Planner, quoted, refuse};
@@ -31,16 +31,19 @@ impl NewRow {
 }
 
 impl Planner<'_> {
-    /// Plans the clause. `alias` is the new row's.
+    /// Plans the clause. `alias` is the new row's; `returns`: RETURNING stands behind it.
     pub(crate) fn on_duplicate(
         &mut self,
         list: &[Assignment],
         scope: &Scope,
         table: &Arc<Table>,
         alias: Option<&str>,
+        returns: bool,
         upsert: &mut Upsert,
     ) -> Planned<()> {
-        let clause = self.duplicate_tokens(list.len())?;
+        let clause = self.duplicate_tokens(list.len(), returns)?;
+        // beside the new row's, a bare name is ambiguous
+        let old = Old(alias.map(|_| upsert.target.clone()));
         let (mut has_constants, mut assigned) = (false, Vec::new());
         for (assignment, tokens) in list.iter().zip(&clause.assignments) {
             let name = self.assigned_name(assignment)?;
@@ -59,9 +62,9 @@ impl Planner<'_> {
             }
             assigned.push(column.index);
             match self.new_row(&assignment.value, &column, alias)? {
-                Some(new_row) => self.assign_new_row(tokens, &column, &new_row, upsert)?,
+                Some(new_row) => self.assign_new_row(tokens, &column, &new_row, &old, upsert)?,
                 None => {
-                    self.assign_constant(tokens, &column, upsert)?;
+                    self.assign_constant(tokens, &column, &old, upsert)?;
                     has_constants = true;
                 }
             }
@@ -74,15 +77,22 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Finds the clause, which ends the statement, and its assignments.
-    fn duplicate_tokens(&self, count: usize) -> Planned<Clause> {
+    /// Finds the clause, which ends the statement but for RETURNING, and its assignments.
+    fn duplicate_tokens(&self, count: usize, returns: bool) -> Planned<Clause> {
         let bad = || Refusal::from(NotUnderstood::Clause("ON DUPLICATE KEY UPDATE"));
         let sql = self.sql();
         let mut words = self.tokens.iter();
         let duplicate = words.rposition(|t| t.is_word(sql, "duplicate"));
         let duplicate = duplicate.ok_or_else(bad)?;
-        let end = self.tokens.iter().rposition(|t| !t.is(b';'));
-        let end = end.map_or(0, |i| i + 1);
+        let end = match returns {
+            // behind the word itself
+            true => self.returning_tokens()?.start - 1,
+            false => self
+                .tokens
+                .iter()
+                .rposition(|t| !t.is(b';'))
+                .map_or(0, |i| i + 1),
+        };
         let assignments = self.split_commas(duplicate + 3..end);
         if assignments.len() != count || duplicate < 2 {
             return Err(bad());
@@ -101,6 +111,7 @@ impl Planner<'_> {
         tokens: &Range<usize>,
         column: &ColumnUse,
         new_row: &NewRow,
+        old: &Old,
         upsert: &mut Upsert,
     ) -> Planned<()> {
         let index = self.column_index(column);
@@ -126,8 +137,9 @@ impl Planner<'_> {
             assignments.push(match (&token, purpose) {
                 (Some(token), Purpose::Seal) if exact => {
                     calls += 1;
-                    let new_token = new_row.column(token);
-                    format!("{name} = IF({token} <=> {new_token}, {name}, {new})")
+                    let (new_token, old_token) = (new_row.column(token), old.column(token));
+                    let kept = old.column(&name);
+                    format!("{name} = IF({old_token} <=> {new_token}, {kept}, {new})")
                 }
                 _ => format!("{name} = {new}"),
             });
@@ -149,6 +161,7 @@ impl Planner<'_> {
         &mut self,
         tokens: &Range<usize>,
         column: &ColumnUse,
+        old: &Old,
         upsert: &mut Upsert,
     ) -> Planned<()> {
         let value = self.value_tokens(tokens)?;
@@ -158,10 +171,11 @@ impl Planner<'_> {
             .ok_or_else(|| Refusal::new(&errors::NOT_CONSTANT, column.path()))?;
         let source = self.settled(column, source);
         let exact = has_exact_tokens(column);
-        let mut text = self.assign_text(column, source, exact);
+        let mut text = self.assign_text(column, source, exact, old);
         if !exact {
             // the text begins with the assignment of the cell
             let name = quoted(column.sealed());
+            let old_cell = old.column(&name);
             let slot = Slot {
                 column: self.column_index(column),
                 purpose: Purpose::Seal,
@@ -173,9 +187,9 @@ impl Planner<'_> {
                 ..slot
             });
             let head = [
-                Piece::Sql(format!("{name} = IF(LOCATE(HEX({name}), ").into_bytes()),
+                Piece::Sql(format!("{name} = IF(LOCATE(HEX({old_cell}), ").into_bytes()),
                 kept,
-                Piece::Sql(format!(") > 0, {name}, ").into_bytes()),
+                Piece::Sql(format!(") > 0, {old_cell}, ").into_bytes()),
                 Piece::Slot(slot),
                 Piece::Sql(b")".to_vec()),
             ];

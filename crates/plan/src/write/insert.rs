@@ -189,9 +189,6 @@ impl Planner<'_> {
         let Some(list) = &insert.returning else {
             return Ok(None);
         };
-        if insert.on.is_some() {
-            return NotUnderstood::Beside("RETURNING", "ON DUPLICATE KEY UPDATE").refuse();
-        }
         let tokens = self.returning_tokens()?;
         self.returned(list, tokens, scope).map(Some)
     }
@@ -213,7 +210,8 @@ impl Planner<'_> {
             Some(OnInsert::DuplicateKeyUpdate(list)) => {
                 let alias = insert.insert_alias.as_ref();
                 let alias = alias.map(|a| a.row_alias.to_string());
-                self.on_duplicate(list, to.scope, to.table, alias.as_deref(), upsert)
+                let returns = insert.returning.is_some();
+                self.on_duplicate(list, to.scope, to.table, alias.as_deref(), returns, upsert)
             }
             Some(_) => NotUnderstood::Clause("ON CONFLICT").refuse(),
         }

@@ -36,6 +36,22 @@ enum Target {
     Protected(ColumnUse),
 }
 
+/// How an assignment names the columns of the row that is there.
+struct Old(Option<String>);
+
+impl Old {
+    /// By their names alone.
+    const BARE: Old = Old(None);
+
+    /// A column by its quoted name.
+    fn column(&self, name: &str) -> String {
+        match &self.0 {
+            Some(table) => format!("{table}.{name}"),
+            None => name.to_owned(),
+        }
+    }
+}
+
 impl Planner<'_> {
     fn target(&mut self, column: &str, table: &Arc<Table>) -> Planned<Target> {
         let Some(index) = position(table, column) else {
@@ -93,8 +109,9 @@ impl Planner<'_> {
         (is_call && is_own && has_one).then_some(Source::Default)
     }
 
-    /// `k$enc = …, k$ord = …`. With `keep`, the old cell stays when the value is the same.
-    fn assign_text(&mut self, column: &ColumnUse, source: Source, keep: bool) -> Text {
+    /// `k$enc = …, k$ord = …`. With `keep`, the old cell stays when the value is the same. `old` says
+    /// how the old row's columns are named.
+    fn assign_text(&mut self, column: &ColumnUse, source: Source, keep: bool, old: &Old) -> Text {
         let mut text = Vec::new();
         let token = column.column().equality_column().map(|(name, kind)| {
             let purpose = match kind {
@@ -109,10 +126,11 @@ impl Planner<'_> {
             match (&token, purpose, keep) {
                 (Some((token, token_purpose)), Purpose::Seal, true) => {
                     let token_slot = self.slot(column, *token_purpose, source);
-                    let name = quoted(name);
+                    let (name, token) = (quoted(name), old.column(token));
+                    let kept = old.column(&name);
                     text.push(Piece::Sql(format!("{name} = IF({token} <=> ").into_bytes()));
                     text.push(token_slot);
-                    text.push(Piece::Sql(format!(", {name}, ").into_bytes()));
+                    text.push(Piece::Sql(format!(", {kept}, ").into_bytes()));
                     text.push(slot);
                     text.push(Piece::Sql(b")".to_vec()));
                 }

@@ -11,7 +11,7 @@ use sqlparser::ast::{
 };
 
 use super::view::check_omitted;
-use super::{Target, default_text, in_parentheses, is_default, physical};
+use super::{Old, Target, default_text, in_parentheses, is_default, physical};
 use crate::errors::{self, NotUnderstood, Refusal};
 use crate::lex::Token;
 use crate::plan::{ColumnUse, Piece, Source, Text, Upsert};
@@ -387,7 +387,7 @@ impl Planner<'_> {
             match &target {
                 Target::Protected(column) => {
                     let source = self.given(&value, column, 0)?;
-                    let text = self.assign_text(column, source, false);
+                    let text = self.assign_text(column, source, false, &Old::BARE);
                     let range = self.bytes_of(tokens);
                     self.edit(range, text);
                     self.cells_of(column, source, &mut row);
@@ -446,7 +446,7 @@ impl Planner<'_> {
         for column in &self.omitted(named, to.table, &to.lenience) {
             let source = to.lenience.left_out(column, 1);
             text.push(Piece::Sql(b", ".to_vec()));
-            text.extend(self.assign_text(column, source, false));
+            text.extend(self.assign_text(column, source, false, &Old::BARE));
             self.cells_of(column, source, row);
         }
         for (name, piece) in self.omitted_times(named, to.table) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use onionskin_schema::Table;
 use sqlparser::ast::{Assignment, AssignmentTarget, BinaryOperator, Expr, Ident, Update};
 
-use super::{has_exact_tokens, is_default, view};
+use super::{Old, has_exact_tokens, is_default, view};
 use crate::errors::{self, NotUnderstood};
 use crate::plan::{Action, ColumnUse, NewValue, RowFilter, Text};
 use crate::planner::{Planned, Planner, TextBuilder, refuse};
@@ -214,7 +214,7 @@ impl Planner<'_> {
                 return refuse(&errors::INTERNAL, "an assignment");
             };
             let range = self.bytes_of(&assigned.tokens[*i]);
-            let text = self.assign_text(column, *source, exact);
+            let text = self.assign_text(column, *source, exact, &Old::BARE);
             self.edit(range, text);
         }
         Ok(Action::Server {

@@ -42,7 +42,7 @@ pub(crate) use self::moments::check_moments;
 pub(crate) use self::parameters::{FromVariable, PlainParameters};
 pub(crate) use self::present_time::PresentTime;
 pub(crate) use self::rules::{is_early, no_default, no_default_warning};
-pub(crate) use self::text::{check_pieces, prepared_text, put_bytes, put_filled};
+pub(crate) use self::text::{check_pieces, prepared_text, put_bytes, put_filled, put_quoted};
 use self::together::Together;
 pub(crate) use self::values::Values;
 use crate::catalog::KeyedPlan;

@@ -63,6 +63,10 @@ impl Binder<'_> {
         };
         match *bytes {
             [byte] if byte.is_ascii() => Ok(onionskin_value::Escape::Character(char::from(byte))),
+            // servers take the character 0 then, or refuse it
+            [] if !self.state.lex_mode().no_backslash_escapes => {
+                Ok(onionskin_value::Escape::Character('\0'))
+            }
             _ => {
                 let why = "ESCAPE with more or less than one ASCII character";
                 Err(unclear(used, why))

@@ -350,6 +350,20 @@ pub(crate) fn prepared_text(
     count
 }
 
+/// Appends a text of the client's character set in quotes. Where that hides ASCII in characters, it
+/// must have no backslash.
+pub(crate) fn put_quoted(text: &[u8], mode: LexMode, out: &mut Vec<u8>) {
+    out.push(b'\'');
+    for &byte in text {
+        match byte {
+            b'\'' => out.extend_from_slice(b"''"),
+            b'\\' if !mode.no_backslash_escapes => out.extend_from_slice(b"\\\\"),
+            _ => out.push(byte),
+        }
+    }
+    out.push(b'\'');
+}
+
 /// From this length on digits cost more than escapes.
 const LONG: usize = 1024;
 

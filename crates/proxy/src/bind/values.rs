@@ -6,7 +6,7 @@ use onionskin_wire::binary_value::{DateTime, Time};
 use onionskin_wire::messages::Param;
 use onionskin_wire::{BinaryValue, ColumnType};
 
-use super::FromVariable;
+use super::{FromVariable, put_quoted};
 use crate::error::{Failure, Outcome};
 use crate::hex::put_hex;
 use crate::state::State;
@@ -295,7 +295,8 @@ fn is_decimal(kind: ColumnType, bytes: &[u8]) -> bool {
         && digits.iter().filter(|b| **b == b'.').count() <= 1
 }
 
-/// A string parameter as a literal that means the same under every `sql_mode`.
+/// A string parameter as a literal. It stands without the name of a character set, because such a
+/// text would have that set's own collation, and a parameter has the connection's.
 fn put_string(
     bytes: &[u8],
     kind: Option<ColumnType>,
@@ -309,9 +310,12 @@ fn put_string(
             // a parameter may be ill-formed, a literal may not
             return Err(Failure::refused(&errors::VALUE, "a parameter"));
         }
-        out.push(b'_');
-        out.extend_from_slice(charset.name().as_bytes());
-        out.push(b' ');
+        if charset.hides_ascii() && bytes.contains(&b'\\') {
+            // it may be a character, or a half of one
+            return Err(Failure::refused(&errors::VALUE, "a parameter"));
+        }
+        put_quoted(bytes, state.lex_mode(), out);
+        return Ok(());
     }
     put_hex(bytes, out);
     Ok(())

@@ -11,7 +11,7 @@ use onionskin_value::{Charset, Family};
 use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::{ColumnFlags, ColumnType};
 
-use crate::bind::FromVariable;
+use crate::bind::{FromVariable, put_quoted};
 use crate::error::{Failure, Outcome};
 use crate::hex::unhex;
 use crate::scratch::question;
@@ -207,17 +207,7 @@ impl Session {
             return Err(unfit("a text of another collation in an expression"));
         }
         if is_plain {
-            out.push(b'\'');
-            for &byte in &variable.bytes {
-                match byte {
-                    b'\'' => out.extend_from_slice(b"''"),
-                    b'\\' if !self.space.settings.lex.no_backslash_escapes => {
-                        out.extend_from_slice(b"\\\\");
-                    }
-                    _ => out.push(byte),
-                }
-            }
-            out.push(b'\'');
+            put_quoted(&variable.bytes, self.space.settings.lex, out);
             return Ok(());
         }
         let Some(known) = known else {

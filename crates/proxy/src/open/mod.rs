@@ -80,6 +80,7 @@ impl OpenColumn {
         }
     }
 
+    #[inline(always)]
     fn format(
         &self,
         payload: &[u8],
@@ -334,6 +335,7 @@ impl Opener {
 }
 
 /// Appends a payload as a cell's content: text without its length, or a whole binary value.
+#[inline]
 pub(crate) fn format(
     used: &ColumnUse,
     payload: &[u8],
@@ -349,6 +351,7 @@ pub(crate) fn format(
 
 /// The same for `MIN` or `MAX` of a whole table. Servers print these as numbers without zeros
 /// before them.
+#[cold]
 pub(crate) fn format_extremum(
     used: &ColumnUse,
     payload: &[u8],
@@ -371,6 +374,7 @@ pub(crate) fn format_extremum(
     Ok(())
 }
 
+#[inline(always)] // a part of both, once for each cell
 fn format_as(
     ty: &SqlType,
     used: &ColumnUse,

@@ -143,7 +143,8 @@ impl Session {
     ) -> Outcome<Option<Done>> {
         let question = self.server.put_query(select)?;
         self.server.flush()?;
-        let (rows, found) = self.read_rows_to_update(question, keyed, update, values)?;
+        let read = self.read_rows_to_update(question, keyed, update, values);
+        let (rows, found) = read.map_err(Failure::before_a_change)?;
         let of_condition = self.warnings_of_condition()?;
         match rows.as_slice() {
             [row] => self.write_if_unchanged(keyed, update, values, condition, row, memory_key),
@@ -205,7 +206,8 @@ impl Session {
         own: bool,
         memory_key: Option<u64>,
     ) -> Outcome<Done> {
-        let (rows, found) = self.read_rows_to_update(question, keyed, update, values)?;
+        let read = self.read_rows_to_update(question, keyed, update, values);
+        let (rows, found) = read.map_err(Failure::before_a_change)?;
         let mut changed = 0;
         let mut warnings = 0;
         let of_condition = self.warnings_of_condition()?;

@@ -187,15 +187,22 @@ impl Session {
                     true => constants[i].clone(),
                     false => old[i].clone(),
                 },
-                NewValue::Arithmetic { operator, operand } => self.computed(
-                    keyed,
-                    assign.column,
-                    operator,
-                    operand,
-                    old[i].as_deref(),
-                    values,
-                    row,
-                )?,
+                NewValue::Arithmetic { operator, operand } => {
+                    let new = self.computed(
+                        keyed,
+                        assign.column,
+                        operator,
+                        operand,
+                        old[i].as_deref(),
+                        values,
+                        row,
+                    )?;
+                    let used = &keyed.plan.columns[assign.column];
+                    if new.is_none() && !used.column().nullable {
+                        return Err(Failure::refused(&errors::VALUE, used.path()));
+                    }
+                    new
+                }
             };
             new_values.push((new != old[i]).then_some(new));
         }
@@ -304,12 +311,9 @@ impl Session {
             &mut self.diagnostics.warnings,
         )
         .map_err(|e| Failure::store(e, &used.path()))?;
-        match stored {
-            Stored::Null if !used.column().nullable => {
-                Err(Failure::refused(&errors::VALUE, used.path()))
-            }
-            Stored::Null => Ok(None),
-            Stored::Value => Ok(Some(out)),
-        }
+        Ok(match stored {
+            Stored::Null => None,
+            Stored::Value => Some(out),
+        })
     }
 }

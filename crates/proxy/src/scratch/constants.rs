@@ -14,7 +14,7 @@ use onionskin_wire::messages::ColumnDefinition;
 
 use super::engine::{ours, wire};
 use super::settings;
-use crate::bind::{Values, check_moments};
+use crate::bind::{Values, check_moments, put_quoted};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::hex::put_hex;
@@ -270,14 +270,7 @@ fn string(definition: &ColumnDefinition, cell: &[u8], mode: LexMode) -> Vec<u8> 
 }
 
 fn quoted_text(cell: &[u8], mode: LexMode) -> Vec<u8> {
-    let mut text = vec![b'\''];
-    for &byte in cell {
-        match byte {
-            b'\'' => text.extend_from_slice(b"''"),
-            b'\\' if !mode.no_backslash_escapes => text.extend_from_slice(b"\\\\"),
-            _ => text.push(byte),
-        }
-    }
-    text.push(b'\'');
+    let mut text = Vec::with_capacity(cell.len() + 2);
+    put_quoted(cell, mode, &mut text);
     text
 }

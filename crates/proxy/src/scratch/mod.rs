@@ -53,7 +53,7 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::Question;
 use crate::open;
 use crate::row_update::{key_kind, key_literal};
-use crate::server_errors::NO_SUCH_TABLE;
+use crate::server_errors::{NO_SUCH_TABLE, WRONG_MOMENT};
 use crate::session::Session;
 
 pub(crate) use self::engine::Engine;
@@ -575,7 +575,6 @@ impl Session {
 /// parameters. MySQL raises the error beside a column of moments before it looks at a row. At a
 /// parameter, or a user variable, it may never look.
 fn as_a_parameter_fails(failure: Failure, values: Values) -> Failure {
-    const WRONG_MOMENT: u16 = 1525;
     match failure {
         Failure::Server { code, .. }
             if code == WRONG_MOMENT

@@ -39,7 +39,7 @@ use crate::login::Login;
 use crate::next_transaction::NextTransaction;
 use crate::prepared::Statements;
 use crate::scratch::Engine;
-use crate::state::State;
+use crate::state::{State, Wanted};
 use crate::unique_keys::UniqueKeys;
 use crate::watch::Activity;
 
@@ -75,6 +75,8 @@ pub(crate) struct Session {
     pub has_savepoints: bool,
     /// How often `collation_connection` may have been set, which servers do not track.
     pub collations_set: u64,
+    /// The variables of whose changes the client wants to know.
+    pub wanted: Wanted,
     /// What the client has said of its next transaction.
     pub next_transaction: NextTransaction,
     /// The session at the scratch engine, once there is one.
@@ -118,7 +120,7 @@ impl Session {
             "logged in"
         );
         let mut client = login.client;
-        let state = match State::read(&mut server, login.family, found_rows) {
+        let state = match State::read(&mut server, login.family, found_rows, &Wanted::default()) {
             Ok(state) => state,
             // the server took the password and then no statement: the account's may have expired
             Err(failure) => {
@@ -158,6 +160,7 @@ impl Session {
             lifted_limit: None,
             has_savepoints: false,
             collations_set: 0,
+            wanted: Wanted::default(),
             next_transaction: NextTransaction::default(),
             engine: None,
             activity,
@@ -295,17 +298,39 @@ impl Session {
             self.diagnostics.row_count.get_or_insert(-1);
             self.after_command();
         }
+        if std::mem::take(&mut self.current.sets_tracking) {
+            self.track_as_wanted()?;
+        }
         if !std::mem::take(&mut self.server.untold) {
             return Ok(());
         }
         let family = self.state.family;
-        self.state = State::read(&mut self.server, family, self.state.found_rows)?;
+        self.state = State::read(
+            &mut self.server,
+            family,
+            self.state.found_rows,
+            &self.wanted,
+        )?;
         self.server.untold = false;
         // another role sees other tables
         if !self.account.is_private() {
             self.account = self.shared.accounts.get(&self.state.account);
         }
         self.after_command();
+        Ok(())
+    }
+
+    /// Learns what the client wants to be told of. What the proxy has to know is told as well, from
+    /// now on.
+    fn track_as_wanted(&mut self) -> Outcome<()> {
+        let list = self
+            .server
+            .rows(b"SELECT @@session_track_system_variables")?;
+        let value = list.first().and_then(|row| row.first()?.as_deref());
+        self.wanted = Wanted::parse(&String::from_utf8_lossy(value.unwrap_or_default()));
+        self.server.untold = true;
+        // the server would speak of the question
+        self.diagnostics.row_count.get_or_insert(0);
         Ok(())
     }
 
@@ -350,7 +375,10 @@ impl Session {
     pub fn after_command(&mut self) {
         if !self.server.changes.is_empty() {
             let changes = std::mem::take(&mut self.server.changes);
+            let was_tracked = self.state.tracked;
             self.state.observe(&changes);
+            // a program has set what the server tells of
+            self.current.sets_tracking |= was_tracked && !self.state.tracked;
             if let Some(limit) = State::select_limit(&changes) {
                 self.server.select_limit = limit;
             }
@@ -373,6 +401,7 @@ impl Session {
         self.diagnostics.clear();
         self.unique_keys = UniqueKeys::default();
         self.locked_tables = false;
+        self.wanted = Wanted::default();
         self.next_transaction = NextTransaction::default();
         self.has_savepoints = false;
         self.engine = None;
@@ -382,7 +411,12 @@ impl Session {
     /// Asks the server for the session's settings again, after everything was reset.
     fn refresh_state(&mut self) -> Outcome<()> {
         let family = self.state.family;
-        self.state = State::read(&mut self.server, family, self.state.found_rows)?;
+        self.state = State::read(
+            &mut self.server,
+            family,
+            self.state.found_rows,
+            &self.wanted,
+        )?;
         self.account = self.shared.accounts.get(&self.state.account);
         Ok(())
     }

@@ -36,6 +36,8 @@ pub(crate) struct StatementRun {
     pub says_collate: bool,
     /// One of them may set `collation_connection`.
     pub sets_collation: bool,
+    /// One of them may set what the server tells of.
+    pub sets_tracking: bool,
     /// The server has run another statement since it raised this one's error.
     pub interfered: bool,
     /// What it showed of the error before that.
@@ -65,6 +67,7 @@ impl StatementRun {
         self.calls_values = facts.values_calls > 0;
         self.says_collate |= facts.says_collate;
         self.sets_collation |= facts.sets_collation;
+        self.sets_tracking |= facts.sets_tracking;
     }
 
     /// The statement is tried, or tried again. The server has said nothing of it yet, and the

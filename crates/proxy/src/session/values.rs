@@ -14,7 +14,7 @@ use crate::bind::{PlainParameters, is_early};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
-use crate::server_errors::{DUPLICATE, LOCKED_FOR_READING, READ_ONLY};
+use crate::server_errors::{DUPLICATE, LOCKED_FOR_READING, NO_DEFAULT, READ_ONLY};
 
 /// What was asked for a text with parameters.
 pub(crate) struct WithParameters {
@@ -158,6 +158,10 @@ impl Session {
         let Some(text) = plan.probe.as_ref().or(plan.insert_only.as_ref()) else {
             return Err(Failure::Value(error));
         };
+        if plan.facts.returns && plan.probe.is_none() {
+            // an INSERT alone would not show the rows
+            return Err(of_a_met_row());
+        }
         let mut sql = Vec::new();
         let mut binder = execution.binder(&self.state, &mut self.buffers);
         binder.checks_moments = plan.probe.is_some();
@@ -198,6 +202,10 @@ impl Session {
             Err(Failure::Server {
                 code: DUPLICATE, ..
             }) => Err(Failure::Value(error)),
+            // to MariaDB, a column is given if the clause that was left out assigns it
+            Err(Failure::Server {
+                code: NO_DEFAULT, ..
+            }) => Err(of_a_met_row()),
             done => done,
         }
     }
@@ -290,12 +298,16 @@ impl Session {
             return Ok(());
         }
         let of_rows = of_rows.min(all);
-        if mode.lenient_nulls || self.state.found_rows {
+        if mode.lenient_nulls || self.state.found_rows || keyed.plan.facts.returns {
             // how many rows are met is not told
-            let about = "a value behind ON DUPLICATE KEY UPDATE that does not fit";
-            return Err(Failure::refused(&errors::VALUE, about));
+            return Err(of_a_met_row());
         }
         self.diagnostics.if_met = self.diagnostics.warnings.split_off(of_rows);
         Ok(())
     }
+}
+
+fn of_a_met_row() -> Failure {
+    let about = "a value behind ON DUPLICATE KEY UPDATE that does not fit";
+    Failure::refused(&errors::VALUE, about)
 }

@@ -100,7 +100,10 @@ fn date(
         true => SqlMode::NO_ZERO_DATE,
         false => SqlMode::NO_ZERO_IN_DATE,
     };
-    if incomplete && !is_number && ctx.family == Family::MySql && ctx.sql_mode.contains(forbidden) {
+    // A number without a month or a day is a date beside DATE, with a warning, and nothing beside
+    // DATETIME.
+    let is_taken = is_number && parts.is_zero_date();
+    if incomplete && !is_taken && ctx.family == Family::MySql && ctx.sql_mode.contains(forbidden) {
         // An error in most places, but not in lists.
         return Err(BAD);
     }

@@ -21,6 +21,39 @@ pub struct OrderWidth {
 pub const STRING_ORDER_BYTES: usize = 16;
 
 impl SqlType {
+    /// Whether a key over the whole column needs a length: TEXT, BLOB and JSON of any size.
+    pub fn is_unbounded(&self) -> bool {
+        matches!(
+            self.kind,
+            Kind::TinyText
+                | Kind::TinyBlob
+                | Kind::Text
+                | Kind::Blob
+                | Kind::MediumText
+                | Kind::MediumBlob
+                | Kind::LongText
+                | Kind::LongBlob
+                | Kind::Json
+        )
+    }
+
+    /// The bytes that the column, or as many of its characters, takes in a server's key.
+    pub fn key_bytes(&self, prefix: Option<u32>) -> u64 {
+        let of_fraction = |fsp: u8| u64::from(fsp.div_ceil(2));
+        let width = u64::from(self.charset().max_bytes());
+        match (prefix, self.kind) {
+            (Some(chars), _) => u64::from(chars) * width,
+            // servers take the length in bytes for one in characters
+            (None, _) if self.is_unbounded() => self.payload_max() * width,
+            (None, Kind::Enum(members)) => member_bytes(members.count(), false),
+            (None, Kind::Set(members)) => member_bytes(members.count(), true),
+            (None, Kind::Time { fsp }) => 3 + of_fraction(fsp),
+            (None, Kind::DateTime { fsp }) => 5 + of_fraction(fsp),
+            (None, Kind::Timestamp { fsp }) => 4 + of_fraction(fsp),
+            (None, _) => self.payload_max(),
+        }
+    }
+
     /// Bytes of an integer payload; 0 for other kinds.
     pub fn int_bytes(&self) -> usize {
         match self.kind {
@@ -147,4 +180,15 @@ fn bytes_per_character(collation: Collation) -> Option<usize> {
 /// Whether two texts that are not the same have different weights, spaces at the end aside.
 fn has_exact_weights(collation: Collation) -> bool {
     matches!(collation.weights(), Weights::Bytes | Weights::CodePoints)
+}
+
+/// The bytes that servers store a member of an ENUM or SET with so many members in.
+pub fn member_bytes(count: usize, is_set: bool) -> u64 {
+    match (is_set, count) {
+        (false, 0..=255) | (true, 0..=8) => 1,
+        (false, _) | (true, 9..=16) => 2,
+        (true, 17..=24) => 3,
+        (true, 25..=32) => 4,
+        (true, _) => 8,
+    }
 }

@@ -23,7 +23,7 @@ use crate::members::Members;
 
 pub use error::TypeError;
 pub use family::Family;
-pub use lengths::{OrderWidth, STRING_ORDER_BYTES};
+pub use lengths::{OrderWidth, STRING_ORDER_BYTES, member_bytes};
 
 /// The kind of a column's type with its lengths.
 ///

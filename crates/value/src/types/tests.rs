@@ -124,3 +124,20 @@ fn order_widths() {
         None
     );
 }
+
+#[test]
+fn parts_of_keys_take_what_servers_say() {
+    let ty = |text: &str, collation| SqlType::parse(text, collation).expect(text);
+    let utf8 = Some("utf8mb4_bin");
+    for (text, collation, prefix, bytes) in [
+        ("varchar(768)", utf8, None, 3072),
+        ("varchar(768)", utf8, Some(10), 40),
+        ("text", Some("latin1_swedish_ci"), Some(255), 255),
+        ("int", None, None, 4),
+        ("datetime(6)", None, None, 8),
+        ("varbinary(3073)", None, None, 3073),
+    ] {
+        assert_eq!(ty(text, collation).key_bytes(prefix), bytes, "{text}");
+    }
+    assert!(ty("text", utf8).is_unbounded() && !ty("varchar(9)", utf8).is_unbounded());
+}

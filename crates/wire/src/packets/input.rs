@@ -13,7 +13,7 @@ impl Connection {
     ///
     /// After a timeout ([`WireError::is_timeout`]) the call may be repeated; nothing is lost. Other
     /// errors end the connection's use.
-    #[inline]
+    #[inline(always)] // once for each row that is relayed
     pub fn read_payload(&mut self) -> WireResult<&[u8]> {
         let sequence = self.sequence;
         self.read_current()?;
@@ -88,7 +88,7 @@ impl Connection {
         self.start != self.end || self.joining.is_some()
     }
 
-    #[inline]
+    #[inline(always)]
     fn read_current(&mut self) -> WireResult<()> {
         if self.joining.is_some() {
             return self.join();

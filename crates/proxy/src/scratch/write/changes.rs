@@ -20,6 +20,7 @@ use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Question;
 use crate::row_update::{matched_rows, physical_columns};
+use crate::server_errors::is_ignored;
 use crate::session::Session;
 
 /// Statements sent before their answers are read. There is no more than one: after a deadlock the
@@ -152,10 +153,13 @@ impl Session {
             engine.give_up()?;
         }
         match written {
-            // which rows stay as they are is not computed here
-            Err(Failure::Server {
-                code: DUPLICATE, ..
-            }) if target.ignores => Err(NotUnderstood::IgnoreMeetsKey.into()),
+            // which rows stay as they are, and what else IGNORE makes of errors, is not computed
+            // here
+            Err(Failure::Server { code, .. }) if target.ignores => match code {
+                DUPLICATE => Err(NotUnderstood::IgnoreMeetsKey.into()),
+                _ if is_ignored(code) => Err(NotUnderstood::IgnoreMeetsError(code).into()),
+                _ => written,
+            },
             written => written,
         }
     }

@@ -152,7 +152,7 @@ impl Session {
                 {
                     tries += 1;
                 }
-                done => break done?,
+                done => break done.map_err(Failure::before_a_change)?,
             }
         };
         self.diagnostics = finished.diagnostics;

@@ -240,6 +240,12 @@ impl Session {
             }
             missed.push(&column.name);
         }
+        let updates = new.met.is_some() || new.tail.0 < new.tail.1;
+        if let Some(name) = missed.first().filter(|_| updates) {
+            // a column that the clause assigns is given to MariaDB
+            let about = format!("{name}, which ON DUPLICATE KEY UPDATE may assign");
+            return Err(Failure::refused(&errors::VALUE, about));
+        }
         if !is_strict {
             let warnings = missed.iter().map(|name| no_default_warning(name));
             diagnostics.warnings.extend(warnings);

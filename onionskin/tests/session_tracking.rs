@@ -1,0 +1,87 @@
+//! Drivers set what the server tells them of a session's changes. The proxy learns from the same
+//! messages which statements mean what, and goes on to be told whatever a client sets.
+
+mod support;
+
+use ::mysql::Value;
+use support::*;
+
+on_both_servers!(clients_may_set_what_they_are_told_of, programs_may_set_it,);
+
+const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, n VARCHAR(9) {eq})";
+
+/// Each way to have the server tell less, or something else.
+const WAYS: [&str; 9] = [
+    "SET session_track_schema = 1",
+    "SET session_track_schema = OFF, session_track_state_change = 1",
+    "set autocommit=1, session_track_schema=1, session_track_system_variables='auto_increment_increment'",
+    "SET SESSION session_track_system_variables = ''",
+    "SET @@session_track_system_variables = 'sql_mode'",
+    "SET `session_track_system_variables` = DEFAULT",
+    "SET session_track_system_variables = '*'",
+    "/*!40101 SET session_track_system_variables = CONCAT('', '') */",
+    "SET @@session.session_track_system_variables = 'autocommit', @x = 1",
+];
+
+fn clients_may_set_what_they_are_told_of(kind: Kind) {
+    let Some(mut pair) = Pair::start(kind, &[TABLE]) else {
+        return;
+    };
+    pair.both("INSERT INTO t VALUES (1, 'a')");
+    for way in WAYS {
+        pair.same(way);
+        pair.same("SELECT ROW_COUNT()");
+        follows_the_session(&mut pair, way);
+    }
+    pair.both("DO 1; SET session_track_system_variables = ''; SET sql_mode = 'ANSI_QUOTES'");
+    pair.same("SELECT \"n\" FROM t WHERE n = 'a'");
+    let set = "SET session_track_system_variables = ?";
+    assert!(pair.same_if_done_with(set, &[Value::from("autocommit")]));
+    follows_the_session(&mut pair, set);
+    pair.same(
+        "PREPARE s FROM 'SET session_track_schema = 0, session_track_system_variables = \"\"'",
+    );
+    pair.same("EXECUTE s");
+    follows_the_session(&mut pair, "EXECUTE");
+    for wrong in [
+        "SET session_track_schema = 'nonsense'",
+        "SET session_track_system_variables = 7",
+    ] {
+        pair.same_error(wrong);
+        follows_the_session(&mut pair, wrong);
+    }
+}
+
+/// A program tells less of the session. What the proxy hears of, it mends.
+fn programs_may_set_it(kind: Kind) {
+    let Some(mut pair) = Pair::start(kind, &[TABLE]) else {
+        return;
+    };
+    pair.both("INSERT INTO t VALUES (1, 'a')");
+    pair.both("CREATE PROCEDURE p() SET session_track_schema = 0");
+    pair.both("CREATE PROCEDURE q() SET session_track_system_variables = 'session_track_system_variables'");
+    for call in ["CALL p()", "CALL q()"] {
+        pair.both(call);
+        follows_the_session(&mut pair, call);
+    }
+}
+
+/// Both read double quotes, databases and times by what the session was set to.
+fn follows_the_session(pair: &mut Pair, behind: &str) {
+    for sql in [
+        "SET sql_mode = 'ANSI_QUOTES'",
+        "SELECT \"n\", @@sql_mode FROM t WHERE n = 'a'",
+        "SET sql_mode = ''",
+        "SELECT \"n\", @@sql_mode FROM t WHERE n = \"a\"",
+        "SET time_zone = '+05:00'",
+        "SELECT n, FROM_UNIXTIME(0) FROM t WHERE n = 'a'",
+        "SET time_zone = '+00:00'",
+    ] {
+        pair.same(sql);
+    }
+    let database = pair.protected.text("SELECT DATABASE()").expect("a name");
+    pair.protected.must("USE information_schema");
+    let missing = pair.protected.must_fail("SELECT n FROM t WHERE n = 'a'");
+    assert!([1109, 1146].contains(&missing), "{missing}, {behind}");
+    pair.protected.must(&format!("USE {database}"));
+}
