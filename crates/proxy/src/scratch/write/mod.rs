@@ -37,6 +37,7 @@ use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
 use crate::row_update::changed_rows;
+use crate::server_errors::NO_DEFAULT;
 use crate::session::Session;
 
 /// A key that is there already.
@@ -151,6 +152,13 @@ impl Session {
                         } =>
                 {
                     tries += 1;
+                }
+                Err(Failure::Server {
+                    code: NO_DEFAULT, ..
+                }) if write.upserts() => {
+                    // to MariaDB a column is given that only the clause assigns, which is not sent
+                    let about = "a column without a value, beside ON DUPLICATE KEY UPDATE";
+                    return Err(Failure::refused(&errors::VALUE, about));
                 }
                 done => break done.map_err(Failure::before_a_change)?,
             }
