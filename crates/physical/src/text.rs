@@ -1,8 +1,8 @@
 //! The text of a planned definition: each protected column becomes its physical columns.
 
 use onionskin_keys::MetadataKey;
-use onionskin_plan::{AliasMarks, Ddl, DdlPiece, Prefixed, Refusal, errors};
-use onionskin_schema::alter::{self, Change, Position};
+use onionskin_plan::{AliasMarks, Ddl, DdlPiece, Prefixed, Redefined, Refusal, errors};
+use onionskin_schema::alter::{self, Change, Position, Redefinition};
 use onionskin_schema::{
     Alias, Column, DefaultLiteral, NewColumn, SchemaError, SetMark, Table, identifier,
     physical_definitions, prefix_comment,
@@ -69,6 +69,7 @@ impl Definition<'_> {
             DdlPiece::SetDefault(index, default) => {
                 put_list(&self.changed_default(*index, default.as_ref())?, sql);
             }
+            DdlPiece::Redefine(new) => put_list(&self.redefined_column(new)?, sql),
         }
         Ok(())
     }
@@ -117,19 +118,37 @@ impl Definition<'_> {
         place: Option<&Option<String>>,
     ) -> Result<Vec<String>, Refusal> {
         let column = self.new_column(new)?;
-        let position =
-            match place {
-                None => Position::Last,
-                Some(None) => Position::First,
-                Some(Some(name)) => {
-                    let after = self.table()?.column(name);
-                    Position::After(after.ok_or_else(|| {
-                        Refusal::new(&errors::UNKNOWN_COLUMN, format!("'{name}'"))
-                    })?)
-                }
-            };
+        let position = self.position(place)?;
         alter::add_column(column, position, &self.set, self.family, self.tag())
             .map_err(|e| failed(&e))
+    }
+
+    fn position(&self, place: Option<&Option<String>>) -> Result<Position<'_>, Refusal> {
+        Ok(match place {
+            None => Position::Last,
+            Some(None) => Position::First,
+            Some(Some(name)) => {
+                let after = self.table()?.column(name);
+                let unknown = || Refusal::new(&errors::UNKNOWN_COLUMN, format!("'{name}'"));
+                Position::After(after.ok_or_else(unknown)?)
+            }
+        })
+    }
+
+    fn redefined_column(&self, new: &Redefined) -> Result<Vec<String>, Refusal> {
+        let (table, column) = self.existing(new.index)?;
+        let position = self.position(new.place.as_ref())?;
+        let (family, tag) = (self.family, self.tag());
+        alter::redefine(
+            table,
+            column,
+            &redefinition(new),
+            position,
+            &self.set,
+            family,
+            tag,
+        )
+        .map_err(|e| failed(&e))
     }
 
     fn dropped_column(&self, index: usize) -> Result<Vec<String>, Refusal> {
@@ -201,12 +220,21 @@ fn internal() -> Refusal {
     Refusal::new(&errors::INTERNAL, "a definition")
 }
 
+fn redefinition(new: &Redefined) -> Redefinition<'_> {
+    Redefinition {
+        default: new.default.as_ref(),
+        comment: &new.comment,
+        explicit_collation: new.explicit_collation,
+    }
+}
+
 /// The changes of protected columns that the table has.
 fn changes(ddl: &Ddl) -> impl Iterator<Item = Change<'_>> {
     ddl.pieces.iter().filter_map(|piece| match piece {
         DdlPiece::Drop(index) => Some(Change::Drop(*index)),
         DdlPiece::Rename(index, name) => Some(Change::Rename(*index, name)),
         DdlPiece::SetDefault(index, default) => Some(Change::Default(*index, default.as_ref())),
+        DdlPiece::Redefine(new) => Some(Change::Redefine(new.index, redefinition(new))),
         _ => None,
     })
 }
@@ -218,7 +246,7 @@ fn unchanged(ddl: &Ddl) -> Vec<usize> {
             Change::Drop(other)
             | Change::Rename(other, _)
             | Change::Default(other, _)
-            | Change::Comment(other, _) => other == index,
+            | Change::Redefine(other, _) => other == index,
         })
     };
     let columns = ddl.table.iter().flat_map(|table| &table.columns);

@@ -43,7 +43,7 @@ pub use plan::{
     Action, AliasMarks, Among, Argument, ByName, Carried, ColumnUse, Computed, Copied, Ddl,
     DdlPiece, Defines, Described, Effect, Escape, GroupedColumn, Grouping, Load, MetRows, NamedBy,
     NewRows, NewTable, NewValue, NewValues, OpenFrom, Piece, PlainTime, Plan, Prefixed, Purpose,
-    Reference, Renamed, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Scratch,
+    Redefined, Reference, Renamed, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Scratch,
     ScratchColumn, ScratchRead, ScratchWrite, Show, Slot, Source, StatementText, TOO_LONG, Text,
     Upsert, Written, WrittenColumn,
 };

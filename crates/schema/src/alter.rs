@@ -48,11 +48,7 @@ pub fn add_column(
     let mut definitions = physical_definitions(column, set, family, tag)?;
     let constraint = definitions.pop();
     let names = column.names();
-    let mut place = match position {
-        Position::Last => String::new(),
-        Position::First => " FIRST".to_owned(),
-        Position::After(before) => format!(" AFTER {}", identifier(last_physical_name(before))),
-    };
+    let mut place = place_text(position);
     let mut specifications = Vec::new();
     for (definition, name) in definitions.iter().zip(names.all()) {
         specifications.push(format!("ADD COLUMN {definition}{place}"));
@@ -64,6 +60,14 @@ pub fn add_column(
     specifications.extend(indexes.map(|index| format!("ADD {index}")));
     specifications.extend(constraint.map(|constraint| format!("ADD {constraint}")));
     Ok(specifications)
+}
+
+fn place_text(position: Position<'_>) -> String {
+    match position {
+        Position::Last => String::new(),
+        Position::First => " FIRST".to_owned(),
+        Position::After(before) => format!(" AFTER {}", identifier(last_physical_name(before))),
+    }
 }
 
 /// Whether rows that are already there would need a sealed value that only the proxy can make: the
@@ -153,18 +157,44 @@ pub fn set_default(
     modify(&metadata, column, set, family, tag)
 }
 
-/// A new comment of the user's own, as MODIFY without another change gives it.
-pub fn set_comment(
+/// What a definition says beside name, type and whether there may be NULL. No cell depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Redefinition<'a> {
+    /// DEFAULT.
+    pub default: Option<&'a DefaultLiteral>,
+    /// COMMENT, the user's own.
+    pub comment: &'a str,
+    /// Whether it names a character set or a collation.
+    pub explicit_collation: bool,
+}
+
+impl Redefinition<'_> {
+    fn apply(&self, metadata: &mut ColumnMetadata, column: &Column, family: Family) {
+        metadata.default = changed_default(metadata, column, self.default, family);
+        self.comment.clone_into(&mut metadata.comment);
+        metadata.explicit_collation = self.explicit_collation;
+    }
+}
+
+/// MODIFY COLUMN. `position` is [`Position::Last`] where it says none: the column stays in its
+/// place.
+pub fn redefine(
     table: &Table,
     column: &Column,
-    comment: &str,
+    new: &Redefinition<'_>,
+    position: Position<'_>,
     set: &SetMark,
     family: Family,
     tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<Vec<String>, SchemaError> {
     let (mut metadata, _) = known(table, column)?;
-    comment.clone_into(&mut metadata.comment);
-    modify(&metadata, column, set, family, tag)
+    new.apply(&mut metadata, column, family);
+    check_protectable(&new_column(&metadata, column.nullable), family)?;
+    let mut specifications = modify(&metadata, column, set, family, tag)?;
+    if let Some(definition) = specifications.first_mut() {
+        definition.push_str(&place_text(position));
+    }
+    Ok(specifications)
 }
 
 /// The same definition under the mark of a new set.
@@ -188,8 +218,8 @@ pub enum Change<'a> {
     Rename(usize, &'a str),
     /// ALTER COLUMN … SET DEFAULT or DROP DEFAULT.
     Default(usize, Option<&'a DefaultLiteral>),
-    /// A new comment of the user's own.
-    Comment(usize, &'a str),
+    /// MODIFY COLUMN.
+    Redefine(usize, Redefinition<'a>),
 }
 
 /// The mark of all protected columns that a table has after these changes.
@@ -216,8 +246,8 @@ pub fn set_after(
                 Change::Default(which, default) if *which == index => {
                     metadata.default = changed_default(&metadata, column, *default, family);
                 }
-                Change::Comment(which, text) if *which == index => {
-                    (*text).clone_into(&mut metadata.comment);
+                Change::Redefine(which, new) if *which == index => {
+                    new.apply(&mut metadata, column, family);
                 }
                 _ => {}
             }

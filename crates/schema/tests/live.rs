@@ -8,8 +8,10 @@ use std::sync::Mutex;
 
 use mysql::{Conn, OptsBuilder, Value, prelude::Queryable};
 use onionskin_schema::{
-    DefaultLiteral, NewColumn, SchemaError, SetMark, Table, alter, alter::Change, catalog_query,
-    information_schema_columns, is_our_constraint, physical_definitions, show_create_table,
+    DefaultLiteral, NewColumn, SchemaError, SetMark, Table, alter,
+    alter::{Change, Position, Redefinition},
+    catalog_query, information_schema_columns, is_our_constraint, physical_definitions,
+    show_create_table,
 };
 use onionskin_value::Family;
 use support::{
@@ -220,7 +222,7 @@ fn changed(
     let (Change::Drop(own)
     | Change::Rename(own, _)
     | Change::Default(own, _)
-    | Change::Comment(own, _)) = change;
+    | Change::Redefine(own, _)) = change;
     let mut all = renewed(table, &set, Some(own), family);
     all.extend(specifications(&set).expect("sound"));
     all
@@ -358,9 +360,14 @@ fn altering_the_physical_table_alters_the_logical_one() {
         alter_both(conn, family, "ALTER COLUMN x DROP DEFAULT", &physical);
         let table = current(conn);
         let d = table.column("d").expect("d");
-        let change = Change::Comment(position(&table, "d"), "ä|%");
+        let new = Redefinition {
+            comment: "ä|%",
+            default: None,
+            explicit_collation: true,
+        };
+        let change = Change::Redefine(position(&table, "d"), new);
         let physical = changed(&table, change, family, |set| {
-            alter::set_comment(&table, d, "ä|%", set, family, tag)
+            alter::redefine(&table, d, &new, Position::Last, set, family, tag)
         });
         alter_both(
             conn,

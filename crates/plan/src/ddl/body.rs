@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use onionskin_schema::NewColumn;
+use onionskin_schema::{NewColumn, same_name};
 use onionskin_value::Family;
 
 use super::column::{OwnKey, column_definition, protection};
@@ -81,7 +81,28 @@ impl<'a> Body<'a> {
             };
             body.elements.push(Element { tokens, kind });
         }
+        body.check_names()?;
         Ok(body)
+    }
+
+    /// Refuses a name twice. The server does not see it where one of the columns is protected.
+    fn check_names(&self) -> Planned<()> {
+        let name = |element: &Element| {
+            let token = self.r.tokens.get(element.tokens.start)?;
+            identifier(self.r.sql(), token)
+        };
+        let columns = self.elements.iter().filter(|e| e.is_column());
+        let names: Vec<_> = columns.filter_map(|e| Some((name(e)?, e.kind))).collect();
+        for (at, (name, kind)) in names.iter().enumerate() {
+            let is_seen = |(other, before): &(String, ElementKind)| {
+                let concerned = [*kind, *before].iter().any(|k| *k != ElementKind::Plain);
+                concerned && same_name(other, name)
+            };
+            if names[..at].iter().any(is_seen) {
+                return refuse(&errors::DUPLICATE_COLUMN, format!("'{name}'"));
+            }
+        }
+        Ok(())
     }
 
     fn read_column(&mut self, tokens: &Range<usize>) -> Planned<ElementKind> {

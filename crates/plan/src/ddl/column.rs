@@ -42,6 +42,24 @@ pub(super) struct Wanted {
     parts: Vec<Range<usize>>,
 }
 
+impl Wanted {
+    /// For a column that stays protected as it is.
+    pub(super) fn as_before(
+        reader: &Reader,
+        definition: Range<usize>,
+        capabilities: &Capabilities,
+    ) -> Planned<Self> {
+        let parts = match take_encrypted(reader, definition.clone())? {
+            Some(encrypted) => vec![encrypted.before, encrypted.after],
+            None => std::iter::once(definition).collect(),
+        };
+        Ok(Wanted {
+            capabilities: capabilities.clone(),
+            parts,
+        })
+    }
+}
+
 /// Finds out how the new column that a definition begins with is to be protected: it says so
 /// itself, or `[protect]` does. `None`: it is not. `table` are the names of its database and its
 /// table.

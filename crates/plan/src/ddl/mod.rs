@@ -40,7 +40,7 @@ use onionskin_schema::SchemaError;
 use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind};
 use crate::plan::Action;
-pub(crate) use crate::plan::{AliasMarks, Copied, Ddl, DdlPiece, Prefixed, Reference};
+pub(crate) use crate::plan::{AliasMarks, Copied, Ddl, DdlPiece, Prefixed, Redefined, Reference};
 use crate::planner::{Planned, Planner, Request, identifier, refuse};
 
 pub(crate) use self::reader::Reader;

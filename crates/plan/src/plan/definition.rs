@@ -67,6 +67,9 @@ pub enum DdlPiece {
     Rename(usize, String),
     /// The specifications that change a protected column's default.
     SetDefault(usize, Option<DefaultLiteral>),
+    /// The specification that gives a protected column another definition, by which no cell
+    /// changes.
+    Redefine(Redefined),
     /// The name of an index that has none. It is made up as the server would: from the column's
     /// name, beside the indexes that the table has.
     IndexName {
@@ -84,6 +87,21 @@ pub enum DdlPiece {
     KeyTooLong,
     /// The columns of a view that say how the table calls one of its columns.
     AliasMarks(AliasMarks),
+}
+
+/// What `MODIFY` says of a protected column beside its name, its type and whether there may be NULL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redefined {
+    /// Its place in [`Ddl::table`].
+    pub index: usize,
+    /// DEFAULT.
+    pub default: Option<DefaultLiteral>,
+    /// COMMENT, empty if there is none.
+    pub comment: String,
+    /// It names a character set or a collation.
+    pub explicit_collation: bool,
+    /// Where it goes, as in [`DdlPiece::Add`]; `None`: it stays.
+    pub place: Option<Option<String>>,
 }
 
 /// What an index over a protected column's prefix is built on.

@@ -17,7 +17,7 @@ mod definition;
 mod engine;
 
 pub use by_name::{Argument, Around, ByName, Parameter, StatementText};
-pub use definition::{AliasMarks, Copied, Ddl, DdlPiece, Prefixed, Reference};
+pub use definition::{AliasMarks, Copied, Ddl, DdlPiece, Prefixed, Redefined, Reference};
 pub use engine::{
     Carried, Computed, Effect, Load, MetRows, NamedBy, NewRows, NewTable, NewValues, Renamed,
     Scratch, ScratchColumn, ScratchRead, ScratchWrite, TOO_LONG, Written, WrittenColumn,

@@ -6,7 +6,7 @@
 //! table with such a column, and asked what it makes of it. An expression that no server takes for
 //! a default is found out at the same time.
 
-use onionskin_plan::{Ddl, DdlPiece, Scratch, errors};
+use onionskin_plan::{Ddl, DdlPiece, Redefined, Scratch, errors};
 use onionskin_schema::{
     DefaultLiteral, computed_default, default_sql, identifier, is_present_time,
 };
@@ -42,10 +42,18 @@ impl Session {
             }
         }
         for piece in &mut spelled.pieces {
-            let DdlPiece::SetDefault(index, Some(DefaultLiteral::Expression(text))) = piece else {
-                continue;
+            let (index, text) = match piece {
+                DdlPiece::SetDefault(index, Some(DefaultLiteral::Expression(text))) => {
+                    (*index, text)
+                }
+                DdlPiece::Redefine(Redefined {
+                    index,
+                    default: Some(DefaultLiteral::Expression(text)),
+                    ..
+                }) => (*index, text),
+                _ => continue,
             };
-            let column = ddl.table.as_ref().and_then(|t| t.columns.get(*index));
+            let column = ddl.table.as_ref().and_then(|t| t.columns.get(index));
             let known = column.and_then(|c| Some((c.name.as_str(), c.sql_type?)));
             let Some((name, sql_type)) = known else {
                 return Err(Failure::refused(&errors::INTERNAL, "a default"));

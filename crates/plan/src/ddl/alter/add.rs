@@ -15,7 +15,7 @@ use crate::errors;
 use crate::planner::{Planned, identifier, quoted, refuse};
 
 /// Where a new column goes, as in [`DdlPiece::Add`].
-type Place = Option<Option<String>>;
+pub(super) type Place = Option<Option<String>>;
 
 impl Alteration<'_> {
     /// `spec` is all of the specification; the reader stands behind ADD, if it has that word.
@@ -78,9 +78,10 @@ impl Alteration<'_> {
         s.eat("column");
         let whole = s.at..s.end;
         let column = s.name().ok_or_else(|| refused("ADD"))?;
-        self.target.specs.free_name(&self.target.table, &column)?;
         let (definition, place) = split_place(&s, whole)?;
-        match protection(&s, definition.clone(), self.target.names, &column)? {
+        let wanted = protection(&s, definition.clone(), self.target.names, &column)?;
+        self.take_name(&column, wanted.is_some())?;
+        match wanted {
             Some(wanted) => self.add_protected_column(wanted, place),
             None => self.add_plain_column(&definition, place),
         }
@@ -132,7 +133,7 @@ impl Alteration<'_> {
 }
 
 /// Cuts FIRST or AFTER off the end of a new column's definition.
-fn split_place(s: &Reader, whole: Range<usize>) -> Planned<(Range<usize>, Place)> {
+pub(super) fn split_place(s: &Reader, whole: Range<usize>) -> Planned<(Range<usize>, Place)> {
     let (start, end) = (whole.start, whole.end);
     let is = |at: usize, word: &str| s.tokens[at].is_word(s.sql(), word);
     if end > start + 1 && is(end - 1, "first") {

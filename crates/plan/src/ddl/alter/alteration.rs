@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use onionskin_schema::{Column, NewColumn, Protection, Table, same_name};
 
-use super::specs::Specifications;
+use super::specs::{Specifications, duplicate};
 use crate::ddl::column_type::plain_type;
 use crate::ddl::foreign_key::Side;
 use crate::ddl::index::IndexNames;
@@ -39,6 +39,8 @@ pub(super) struct Alteration<'a> {
     pub(super) new_columns: Vec<NewColumn>,
     pub(super) index_names: IndexNames,
     pub(super) references: Vec<Reference>,
+    /// Names that columns have got so far, and whether these are protected.
+    pub(super) names_taken: Vec<(String, bool)>,
 }
 
 /// A protected column of the table.
@@ -144,6 +146,18 @@ impl<'a> Target<'a> {
 }
 
 impl Alteration<'_> {
+    /// A column gets this name, which must be free.
+    pub(super) fn take_name(&mut self, name: &str, is_protected: bool) -> Planned<()> {
+        let target = &self.target;
+        target.specs.free_name(&target.table, name, is_protected)?;
+        let mut taken = self.names_taken.iter();
+        if taken.any(|(other, p)| (is_protected || *p) && same_name(other, name)) {
+            return Err(duplicate(name));
+        }
+        self.names_taken.push((name.to_owned(), is_protected));
+        Ok(())
+    }
+
     /// Writes a specification as it is.
     pub(super) fn keep(&mut self, spec: Range<usize>) {
         self.out.sql(self.target.r.text(spec));

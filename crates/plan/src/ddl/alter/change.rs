@@ -2,16 +2,17 @@
 
 use std::ops::Range;
 
-use onionskin_schema::{DefaultLiteral, same_name};
+use onionskin_schema::{Default, DefaultLiteral, KeyRole, same_name};
 use onionskin_value::Family;
 
+use super::add::split_place;
 use super::alteration::{Alteration, ProtectedColumn};
 use super::migration::needed;
 use super::specs::{guard, refused};
-use crate::ddl::DdlPiece;
-use crate::ddl::column::take_encrypted;
+use crate::ddl::column::{Wanted, column_definition, take_encrypted};
 use crate::ddl::default::{self, Given};
 use crate::ddl::reader::Reader;
+use crate::ddl::{DdlPiece, Redefined};
 use crate::errors;
 use crate::planner::{Planned, identifier, refuse};
 
@@ -61,10 +62,11 @@ impl Alteration<'_> {
         let old = s.name().ok_or_else(|| refused("RENAME COLUMN"))?;
         s.eat("to");
         let new = s.name().ok_or_else(|| refused("RENAME COLUMN"))?;
-        let target = &self.target;
         if !same_name(&old, &new) {
-            target.specs.free_name(&target.table, &new)?;
+            let is_protected = self.target.protected(&old).is_some();
+            self.take_name(&new, is_protected)?;
         }
+        let target = &self.target;
         match target.protected(&old) {
             Some(protected) => {
                 let piece = DdlPiece::Rename(protected.index, new);
@@ -107,7 +109,8 @@ impl Alteration<'_> {
         Ok(())
     }
 
-    /// `MODIFY` and `CHANGE`, of unprotected columns only; the reader stands before the word.
+    /// `MODIFY` and `CHANGE`; the reader stands before the word. Of a protected column what no cell
+    /// depends on may change.
     pub(super) fn modify_spec(&mut self, mut s: Reader, spec: Range<usize>) -> Planned<()> {
         let is_change = s.eat("change");
         if !is_change {
@@ -116,19 +119,31 @@ impl Alteration<'_> {
         s.eat("column");
         guard(&mut s)?;
         let column = s.name().ok_or_else(|| refused("MODIFY"))?;
-        let target = &self.target;
         // the new name in `CHANGE a b …`
         let new = s.token().and_then(|t| identifier(s.sql(), &t));
         if is_change && let Some(new) = new.filter(|new| !same_name(new, &column)) {
-            target.specs.free_name(&target.table, &new)?;
-            if target.protected(&column).is_none() {
-                target.check_unclaimed(&column, &new)?;
+            let is_protected = self.target.protected(&column).is_some();
+            self.take_name(&new, is_protected)?;
+            if !is_protected {
+                self.target.check_unclaimed(&column, &new)?;
             }
         }
+        let target = &self.target;
         let wanted = take_encrypted(&s, s.at..s.end)?.map(|found| found.capabilities);
-        if let Some(known) = target.table.column(&column)
-            && (known.protection.is_some() || wanted.is_some())
-        {
+        if let Some(protected) = target.protected(&column) {
+            let as_before = wanted
+                .as_ref()
+                .is_none_or(|w| *w == protected.protection.capabilities);
+            if !as_before {
+                return Err(needed(&target.table, protected.column, wanted.as_ref()));
+            }
+            // in CHANGE, the definition begins with the new name
+            let start = if is_change { s.at } else { s.at - 1 };
+            let piece = self.redefined(&s, start..s.end, protected)?;
+            self.out.0.push(piece);
+            return Ok(());
+        }
+        if let Some(known) = target.table.column(&column).filter(|_| wanted.is_some()) {
             return Err(needed(&target.table, known, wanted.as_ref()));
         }
         let is_claimed = target.is_near && {
@@ -143,6 +158,60 @@ impl Alteration<'_> {
         }
         self.keep(spec);
         Ok(())
+    }
+}
+
+impl Alteration<'_> {
+    /// A protected column's new definition. What needs other cells or tokens is a migration's work.
+    fn redefined(
+        &self,
+        s: &Reader,
+        whole: Range<usize>,
+        protected: ProtectedColumn,
+    ) -> Planned<DdlPiece> {
+        let (target, before) = (&self.target, protected.column);
+        let (definition, place) = split_place(s, whole)?;
+        let wanted = Wanted::as_before(s, definition, &protected.protection.capabilities)?;
+        let new = column_definition(s, wanted, &target.collation)?;
+        let column = new.column;
+        // a number's width is the server's own on MariaDB, where none is said
+        let family = s.request.settings.family;
+        let sealed = protected.protection.sql_type;
+        let same_cells = column.sql_type.to_sql(family) == sealed.to_sql(family)
+            && column.sql_type.collation == sealed.collation
+            && (column.nullable && before.key != KeyRole::Primary) == before.nullable
+            && column.on_update == before.on_update
+            && column.invisible == before.invisible
+            && new.key.is_none();
+        if !same_cells {
+            return Err(needed(&target.table, before, None));
+        }
+        let renamed = !same_name(&column.name, &before.name);
+        let null = before.nullable.then_some(DefaultLiteral::Null);
+        let redefined = Redefined {
+            index: protected.index,
+            default: column.default.or(null),
+            comment: column.comment.unwrap_or_default(),
+            explicit_collation: column.explicit_collation,
+            place,
+        };
+        if !renamed {
+            return Ok(DdlPiece::Redefine(redefined));
+        }
+        let default = match &before.default {
+            Some(Default::Literal(literal)) => Some(literal),
+            _ => None,
+        };
+        let says_the_same = redefined.place.is_none()
+            && redefined.comment == before.comment
+            && redefined.explicit_collation == before.explicit_collation
+            && redefined.default.as_ref() == default;
+        match says_the_same {
+            true => Ok(DdlPiece::Rename(protected.index, column.name)),
+            false => Err(refused(
+                "another name and another definition of a protected column at once: rename it in a statement of its own",
+            )),
+        }
     }
 }
 

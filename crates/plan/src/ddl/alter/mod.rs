@@ -207,6 +207,7 @@ impl<'a> Alteration<'a> {
             new_columns: Vec::new(),
             index_names: IndexNames::of_table(freed),
             references: Vec::new(),
+            names_taken: Vec::new(),
         }
     }
 
@@ -271,6 +272,7 @@ impl<'a> Alteration<'a> {
                     | DdlPiece::Drop(_)
                     | DdlPiece::Rename(..)
                     | DdlPiece::SetDefault(..)
+                    | DdlPiece::Redefine(_)
             )
         };
         if !pieces.iter().any(changes_set) {

@@ -25,6 +25,8 @@ pub(super) struct Specifications {
     pub(super) present: Vec<String>,
     /// Columns that are dropped.
     dropped: Vec<String>,
+    /// Names that columns lose to others, by RENAME and CHANGE.
+    left: Vec<String>,
     /// Indexes whose names become free.
     pub(super) freed: Vec<String>,
 }
@@ -46,6 +48,11 @@ impl Specifications {
         let mut s = Reader::over(r.request, r.tokens, spec.clone());
         if s.eat("drop") {
             self.note_drop(s)?;
+        } else if s.eat("rename") || s.eat("change") {
+            let is_index = s.eat("index") || s.eat("key");
+            s.eat("column");
+            guard(&mut s)?;
+            self.left.extend(s.name().filter(|_| !is_index));
         } else if s.eat("add") {
             s.eat("column");
             if let Some(elements) = whole_list(&s) {
@@ -121,18 +128,31 @@ impl Specifications {
         self.dropped.iter().any(|name| same_name(name, column))
     }
 
-    /// Refuses a name that a protected column has: the server does not know it, and would make a
-    /// second one.
-    pub(super) fn free_name(&self, table: &Table, name: &str) -> Planned<()> {
-        let known = table.column(name).filter(|c| c.protection.is_some());
-        match known {
-            Some(column) if !self.drops(name) => Err(Refusal::new(
-                &errors::DUPLICATE_COLUMN,
-                format!("'{}'", column.name),
-            )),
-            _ => Ok(()),
+    /// Refuses a new name that another column of the table has. Of two columns of which one is
+    /// protected, the server does not see that they have one name.
+    pub(super) fn free_name(&self, table: &Table, name: &str, is_protected: bool) -> Planned<()> {
+        let Some(known) = table.column(name) else {
+            return Ok(());
+        };
+        let is_free = match known.protection {
+            Some(_) => self.drops(name),
+            None => !is_protected || self.drops(name) || self.leaves(name),
+        };
+        match is_free {
+            true => Ok(()),
+            false => Err(duplicate(&known.name)),
         }
     }
+
+    /// Whether the column of this name gets another one.
+    fn leaves(&self, column: &str) -> bool {
+        self.left.iter().any(|name| same_name(name, column))
+    }
+}
+
+/// Refuses a column's name.
+pub(super) fn duplicate(name: &str) -> Refusal {
+    Refusal::new(&errors::DUPLICATE_COLUMN, format!("'{name}'"))
 }
 
 /// What stands in the parentheses, if nothing stands behind them.

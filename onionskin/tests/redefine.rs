@@ -1,0 +1,191 @@
+//! MODIFY and CHANGE of protected columns, as frameworks send them: what no cell depends on passes,
+//! and what does is refused with the command that does it.
+
+mod support;
+
+use support::*;
+
+on_both_servers!(
+    definitions_change_where_no_cell_does,
+    what_needs_other_cells_is_a_migration,
+    rows_stay_through_it,
+    no_name_is_given_twice,
+);
+
+const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, n VARCHAR(40) {eq}, p INT, \
+                     d DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3) {range}, \
+                     q INT UNSIGNED NOT NULL DEFAULT 7 COMMENT 'old' {range}, \
+                     e ENUM('a','b') {eq}, UNIQUE KEY k (n))";
+
+fn pair(kind: Kind) -> Option<Pair> {
+    let mut pair = Pair::start(kind, &[TABLE])?;
+    pair.both(
+        "INSERT INTO t VALUES (1, 'a', 1, '2020-01-01', 1, 'a'), (2, NULL, 2, NULL, 2, NULL)",
+    );
+    Some(pair)
+}
+
+/// What a definition looks like, by all ways to ask.
+fn shows_the_same(pair: &mut Pair, sql: &str) {
+    pair.same("SHOW CREATE TABLE t");
+    pair.same("SHOW FULL COLUMNS FROM t");
+    pair.same(
+        "SELECT COLUMN_NAME, ORDINAL_POSITION, COLUMN_DEFAULT, IS_NULLABLE, COLUMN_TYPE, COLUMN_KEY, EXTRA, \
+         COLUMN_COMMENT FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() \
+         AND TABLE_NAME = 't' ORDER BY ORDINAL_POSITION",
+    );
+    assert_eq!(
+        pair.plain.text("SELECT * FROM t ORDER BY id").expect(sql),
+        pair.protected
+            .text("SELECT * FROM t ORDER BY id")
+            .expect(sql),
+        "{sql}"
+    );
+}
+
+fn definitions_change_where_no_cell_does(kind: Kind) {
+    let Some(mut pair) = pair(kind) else {
+        return;
+    };
+    for sql in [
+        "ALTER TABLE t MODIFY n VARCHAR(40)",
+        "ALTER TABLE t MODIFY COLUMN n varchar(40) DEFAULT NULL",
+        "ALTER TABLE t CHANGE n n VARCHAR(40) NULL",
+        "ALTER TABLE t CHANGE COLUMN `n` `n` VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci",
+        "ALTER TABLE t MODIFY n VARCHAR(40) DEFAULT 'x' COMMENT 'it''s | new'",
+        "ALTER TABLE t MODIFY n VARCHAR(40) COMMENT 'second'",
+        "ALTER TABLE t MODIFY q INT UNSIGNED NOT NULL",
+        "ALTER TABLE t MODIFY q INT UNSIGNED NOT NULL DEFAULT 9 COMMENT 'c'",
+        "ALTER TABLE t MODIFY d DATETIME(3) DEFAULT NULL, MODIFY q INT UNSIGNED NOT NULL DEFAULT 8",
+        "ALTER TABLE t MODIFY d DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3)",
+        "ALTER TABLE t MODIFY e ENUM('a','b') DEFAULT 'b', ADD COLUMN w INT, DROP COLUMN p",
+        "ALTER TABLE t MODIFY e ENUM('a','b') FIRST",
+        "ALTER TABLE t MODIFY e ENUM('a','b') AFTER q",
+        "ALTER TABLE t MODIFY n VARCHAR(40) AFTER id",
+        "ALTER TABLE t CHANGE n m VARCHAR(40)",
+        "ALTER TABLE t CHANGE m n VARCHAR(40) DEFAULT NULL",
+        "ALTER TABLE t MODIFY w BIGINT NOT NULL DEFAULT 3, MODIFY n VARCHAR(40) COMMENT 'z'",
+    ] {
+        // a new name makes servers copy the rows of a protected column's table, and count them
+        let said = pair.say(sql);
+        assert_eq!(
+            said.plain.contains("1235 "),
+            said.protected.contains("1235 "),
+            "{sql}"
+        );
+        if !sql.contains("CHANGE") {
+            assert_eq!(said.plain, said.protected, "{sql}");
+        }
+        shows_the_same(&mut pair, sql);
+    }
+    // said again, as a dump of the logical definition says it
+    pair.protected
+        .must("ALTER TABLE t MODIFY n VARCHAR(40) COMMENT 'y' ENCRYPTED FOR (eq)");
+    pair.plain
+        .must("ALTER TABLE t MODIFY n VARCHAR(40) COMMENT 'y'");
+    shows_the_same(&mut pair, "with its capabilities");
+}
+
+fn what_needs_other_cells_is_a_migration(kind: Kind) {
+    let Some(mut pair) = pair(kind) else {
+        return;
+    };
+    let before = pair
+        .protected
+        .text("SHOW CREATE TABLE t")
+        .expect("a definition");
+    for sql in [
+        "ALTER TABLE t MODIFY n VARCHAR(60)",
+        "ALTER TABLE t MODIFY n VARCHAR(30)",
+        "ALTER TABLE t MODIFY n VARCHAR(40) NOT NULL",
+        "ALTER TABLE t MODIFY n VARCHAR(40) COLLATE utf8mb4_bin",
+        "ALTER TABLE t MODIFY n TEXT",
+        "ALTER TABLE t MODIFY q INT NOT NULL",
+        "ALTER TABLE t MODIFY q INT UNSIGNED",
+        "ALTER TABLE t MODIFY q BIGINT UNSIGNED NOT NULL",
+        "ALTER TABLE t MODIFY d DATETIME(6)",
+        "ALTER TABLE t MODIFY d DATETIME(3) ON UPDATE CURRENT_TIMESTAMP(3)",
+        "ALTER TABLE t MODIFY e ENUM('b','a')",
+        "ALTER TABLE t MODIFY q INT UNSIGNED NOT NULL UNIQUE",
+        "ALTER TABLE t MODIFY n VARCHAR(40) ENCRYPTED FOR (eq, range)",
+        "ALTER TABLE t MODIFY n VARCHAR(40) ENCRYPTED FOR ()",
+    ] {
+        let failure = pair.protected.run(sql).expect_err(sql);
+        assert!(
+            failure.message.starts_with("OS1040 onionskin migrate"),
+            "{sql}: {failure}"
+        );
+    }
+    for sql in [
+        "ALTER TABLE t CHANGE n m VARCHAR(40) COMMENT 'both'",
+        "ALTER TABLE t MODIFY n VARCHAR(40) GENERATED ALWAYS AS (p)",
+        "ALTER TABLE t MODIFY n",
+    ] {
+        assert!(pair.protected.run(sql).is_err(), "{sql}");
+    }
+    let after = pair
+        .protected
+        .text("SHOW CREATE TABLE t")
+        .expect("a definition");
+    assert_eq!(before, after);
+}
+
+/// Cells, tokens and keys are those of before, and new rows join them.
+fn rows_stay_through_it(kind: Kind) {
+    let Some(mut pair) = pair(kind) else {
+        return;
+    };
+    pair.say(
+        "ALTER TABLE t MODIFY q INT UNSIGNED NOT NULL DEFAULT 3 AFTER id, CHANGE n m VARCHAR(40)",
+    );
+    for sql in [
+        "INSERT INTO t (id, m) VALUES (3, 'B'), (4, 'd')",
+        "INSERT INTO t (id, m) VALUES (5, 'c')",
+        "SELECT id, m, q FROM t WHERE m = 'A' ORDER BY id",
+        "SELECT id FROM t WHERE q BETWEEN 2 AND 3 ORDER BY q, id",
+        "UPDATE t SET q = q + 1 WHERE m = 'c'",
+        "SELECT MAX(q), COUNT(DISTINCT m) FROM t",
+    ] {
+        pair.same(sql);
+    }
+}
+
+/// A protected column and a plain one of the same name made the table one that no statement could
+/// name any more.
+fn no_name_is_given_twice(kind: Kind) {
+    let Some(mut pair) = pair(kind) else {
+        return;
+    };
+    for sql in [
+        "ALTER TABLE t RENAME COLUMN n TO p",
+        "ALTER TABLE t CHANGE n P VARCHAR(40)",
+        "ALTER TABLE t RENAME COLUMN n TO q",
+        "ALTER TABLE t RENAME COLUMN p TO n",
+        "ALTER TABLE t CHANGE p N INT",
+        "ALTER TABLE t ADD COLUMN p INT {eq}",
+        "ALTER TABLE t ADD COLUMN n INT",
+        "ALTER TABLE t ADD COLUMN n INT {eq}",
+        "ALTER TABLE t ADD COLUMN w INT {eq}, ADD COLUMN W INT",
+        "ALTER TABLE t ADD COLUMN w INT, ADD COLUMN w INT {}",
+        "ALTER TABLE t RENAME COLUMN n TO w, ADD COLUMN w INT",
+        "ALTER TABLE t RENAME COLUMN p TO w, ADD COLUMN w INT {eq}",
+        "CREATE TABLE u (id INT PRIMARY KEY, p VARCHAR(9) {eq}, p INT)",
+        "CREATE TABLE u (id INT PRIMARY KEY, p INT, P VARCHAR(9) {eq})",
+        "CREATE TABLE u (id INT PRIMARY KEY, p INT {}, p VARCHAR(9) {eq})",
+    ] {
+        let (definition, bare) = with_and_without_protection(sql);
+        assert_eq!(pair.plain.must_fail(&bare), 1060, "{sql}");
+        assert_eq!(pair.protected.must_fail(&definition), 1060, "{sql}");
+        shows_the_same(&mut pair, sql);
+    }
+    for sql in [
+        "ALTER TABLE t RENAME COLUMN p TO w, RENAME COLUMN n TO p",
+        "ALTER TABLE t DROP COLUMN w, RENAME COLUMN p TO w",
+        "ALTER TABLE t DROP COLUMN e, ADD COLUMN e INT {eq}",
+    ] {
+        let (definition, bare) = with_and_without_protection(sql);
+        pair.plain.must(&bare);
+        pair.protected.must(&definition);
+        shows_the_same(&mut pair, sql);
+    }
+}
