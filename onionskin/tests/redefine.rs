@@ -64,6 +64,9 @@ fn definitions_change_where_no_cell_does(kind: Kind) {
         "ALTER TABLE t MODIFY n VARCHAR(40) AFTER id",
         "ALTER TABLE t CHANGE n m VARCHAR(40)",
         "ALTER TABLE t CHANGE m n VARCHAR(40) DEFAULT NULL",
+        "ALTER TABLE t CHANGE n m VARCHAR(40) DEFAULT 'q' COMMENT 'both' FIRST",
+        "ALTER TABLE t CHANGE m N VARCHAR(40) AFTER e",
+        "ALTER TABLE t CHANGE N n VARCHAR(40)",
         "ALTER TABLE t MODIFY w BIGINT NOT NULL DEFAULT 3, MODIFY n VARCHAR(40) COMMENT 'z'",
     ] {
         // a new name makes servers copy the rows of a protected column's table, and count them
@@ -117,7 +120,6 @@ fn what_needs_other_cells_is_a_migration(kind: Kind) {
         );
     }
     for sql in [
-        "ALTER TABLE t CHANGE n m VARCHAR(40) COMMENT 'both'",
         "ALTER TABLE t MODIFY n VARCHAR(40) GENERATED ALWAYS AS (p)",
         "ALTER TABLE t MODIFY n",
     ] {

@@ -112,19 +112,31 @@ pub fn rename_column(
     family: Family,
     tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<Vec<String>, SchemaError> {
+    let (mut new, _) = known(table, column)?;
+    new_name.clone_into(&mut new.name);
+    rename(&new, table, column, Position::Last, set, family, tag)
+}
+
+/// The specifications that give a column another name, and whatever else `new` says.
+fn rename(
+    new: &ColumnMetadata,
+    table: &Table,
+    column: &Column,
+    position: Position<'_>,
+    set: &SetMark,
+    family: Family,
+    tag: impl Fn(&[u8]) -> [u8; 16],
+) -> Result<Vec<String>, SchemaError> {
     let (old, old_names) = known(table, column)?;
-    let new = ColumnMetadata {
-        name: new_name.to_owned(),
-        ..old.clone()
-    };
-    let layout = layout_of(&new, column);
-    check_name(new_name, &layout.names)?;
+    let layout = layout_of(new, column);
+    check_name(&new.name, &layout.names)?;
     let mut specifications = vec![
         drop_constraint(&old),
         format!(
-            "CHANGE COLUMN {} {}",
+            "CHANGE COLUMN {} {}{}",
             identifier(&old_names[0]),
-            layout.enc_definition(set, family, tag)?
+            layout.enc_definition(set, family, tag)?,
+            place_text(position)
         ),
     ];
     let rebuilt = drop_gram_index(column);
@@ -157,9 +169,11 @@ pub fn set_default(
     modify(&metadata, column, set, family, tag)
 }
 
-/// What a definition says beside name, type and whether there may be NULL. No cell depends on it.
+/// What a definition says beside type and whether there may be NULL. No cell depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redefinition<'a> {
+    /// The name, perhaps another one.
+    pub name: &'a str,
     /// DEFAULT.
     pub default: Option<&'a DefaultLiteral>,
     /// COMMENT, the user's own.
@@ -170,14 +184,15 @@ pub struct Redefinition<'a> {
 
 impl Redefinition<'_> {
     fn apply(&self, metadata: &mut ColumnMetadata, column: &Column, family: Family) {
+        self.name.clone_into(&mut metadata.name);
         metadata.default = changed_default(metadata, column, self.default, family);
         self.comment.clone_into(&mut metadata.comment);
         metadata.explicit_collation = self.explicit_collation;
     }
 }
 
-/// MODIFY COLUMN. `position` is [`Position::Last`] where it says none: the column stays in its
-/// place.
+/// MODIFY COLUMN, or CHANGE if it has another name. `position` is [`Position::Last`] where it says
+/// none: the column stays in its place.
 pub fn redefine(
     table: &Table,
     column: &Column,
@@ -190,6 +205,9 @@ pub fn redefine(
     let (mut metadata, _) = known(table, column)?;
     new.apply(&mut metadata, column, family);
     check_protectable(&new_column(&metadata, column.nullable), family)?;
+    if metadata.name != column.name {
+        return rename(&metadata, table, column, position, set, family, tag);
+    }
     let mut specifications = modify(&metadata, column, set, family, tag)?;
     if let Some(definition) = specifications.first_mut() {
         definition.push_str(&place_text(position));

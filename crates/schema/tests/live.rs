@@ -361,6 +361,7 @@ fn altering_the_physical_table_alters_the_logical_one() {
         let table = current(conn);
         let d = table.column("d").expect("d");
         let new = Redefinition {
+            name: "d",
             comment: "ä|%",
             default: None,
             explicit_collation: true,

@@ -89,11 +89,14 @@ pub enum DdlPiece {
     AliasMarks(AliasMarks),
 }
 
-/// What `MODIFY` says of a protected column beside its name, its type and whether there may be NULL.
+/// What `MODIFY` or `CHANGE` says of a protected column beside its type and whether there may be
+/// NULL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redefined {
     /// Its place in [`Ddl::table`].
     pub index: usize,
+    /// Its name, perhaps another one.
+    pub name: String,
     /// DEFAULT.
     pub default: Option<DefaultLiteral>,
     /// COMMENT, empty if there is none.

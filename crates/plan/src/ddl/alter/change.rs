@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use onionskin_schema::{Default, DefaultLiteral, KeyRole, same_name};
+use onionskin_schema::{DefaultLiteral, KeyRole, same_name};
 use onionskin_value::Family;
 
 use super::add::split_place;
@@ -186,32 +186,15 @@ impl Alteration<'_> {
         if !same_cells {
             return Err(needed(&target.table, before, None));
         }
-        let renamed = !same_name(&column.name, &before.name);
         let null = before.nullable.then_some(DefaultLiteral::Null);
-        let redefined = Redefined {
+        Ok(DdlPiece::Redefine(Redefined {
             index: protected.index,
+            name: column.name,
             default: column.default.or(null),
             comment: column.comment.unwrap_or_default(),
             explicit_collation: column.explicit_collation,
             place,
-        };
-        if !renamed {
-            return Ok(DdlPiece::Redefine(redefined));
-        }
-        let default = match &before.default {
-            Some(Default::Literal(literal)) => Some(literal),
-            _ => None,
-        };
-        let says_the_same = redefined.place.is_none()
-            && redefined.comment == before.comment
-            && redefined.explicit_collation == before.explicit_collation
-            && redefined.default.as_ref() == default;
-        match says_the_same {
-            true => Ok(DdlPiece::Rename(protected.index, column.name)),
-            false => Err(refused(
-                "another name and another definition of a protected column at once: rename it in a statement of its own",
-            )),
-        }
+        }))
     }
 }
 
