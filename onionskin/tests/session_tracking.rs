@@ -6,7 +6,11 @@ mod support;
 use ::mysql::Value;
 use support::*;
 
-on_both_servers!(clients_may_set_what_they_are_told_of, programs_may_set_it,);
+on_both_servers!(
+    clients_may_set_what_they_are_told_of,
+    programs_may_set_it,
+    a_program_that_hides_the_session_shows_no_constant,
+);
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, n VARCHAR(9) {eq})";
 
@@ -84,4 +88,42 @@ fn follows_the_session(pair: &mut Pair, behind: &str) {
     let missing = pair.protected.must_fail("SELECT n FROM t WHERE n = 'a'");
     assert!([1109, 1146].contains(&missing), "{missing}, {behind}");
     pair.protected.must(&format!("USE {database}"));
+}
+
+/// A program takes the telling away, and then has texts read otherwise. The proxy cannot know. What
+/// the client means for protected columns reaches the server sealed all the same.
+fn a_program_that_hides_the_session_shows_no_constant(kind: Kind) {
+    let Some(server) = logging_server(
+        kind,
+        &["--general-log=1", "--general-log-file=everything.log"],
+    ) else {
+        return;
+    };
+    let mut admin = server.connect();
+    admin.must("CREATE DATABASE app");
+    let proxy = Proxy::start(&server, "[protect]\n");
+    let mut session = proxy.connect_to("app");
+    session.must(
+        "CREATE TABLE t (id INT PRIMARY KEY, n VARCHAR(40) ENCRYPTED FOR (eq), p VARCHAR(40))",
+    );
+    for mode in ["NO_BACKSLASH_ESCAPES", "ANSI_QUOTES", "PIPES_AS_CONCAT"] {
+        admin.must(&format!(
+            "CREATE PROCEDURE app.{mode}() BEGIN SET session_track_system_variables = ''; \
+             SET session_track_schema = 0; SET sql_mode = '{mode}'; END"
+        ));
+        session.must(&format!("CALL {mode}()"));
+        for sql in [
+            "INSERT INTO t VALUES (1, 'canaryone', 'x')",
+            "INSERT INTO t VALUES (2, 'canary\\'two', '\\'')",
+            "INSERT INTO t VALUES (3, \"canarythree\", \"y\")",
+            "UPDATE t SET n = 'canary\\'four' WHERE p = '\\'' OR n = \"canaryfive\"",
+            "SELECT id FROM t WHERE n = 'canarysix\\\\' AND p = 'z'",
+            "DELETE FROM t",
+        ] {
+            // it may be read otherwise
+            let _ = session.run(sql);
+        }
+    }
+    drop(session);
+    server.assert_no_trace_of(&["canary"]);
 }
