@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_schema::Table;
-use sqlparser::ast::{Expr, Ident, UnaryOperator, Value};
+use sqlparser::ast::{Expr, Ident, TypedString, UnaryOperator, Value};
 use sqlparser::tokenizer::{Location, Span};
 
 use crate::errors::{self, NotUnderstood};
@@ -319,8 +319,22 @@ impl<'a> Planner<'a> {
                     },
                 ))
             }
+            Expr::TypedString(typed) => self.moment(typed),
             _ => None,
         }
+    }
+
+    /// `DATE '2020-01-31'`, `TIMESTAMP'2020-01-31 10:00:00'`.
+    fn moment(&self, typed: &TypedString) -> Option<(Range<usize>, Source)> {
+        let at = self.token_at(self.offset(typed.value.span)).ok()?;
+        let (word, token) = (self.tokens.get(at.checked_sub(1)?)?, self.tokens[at]);
+        let is_date = word.is_word(self.sql(), "date");
+        if typed.uses_odbc_syntax || !(is_date || word.is_word(self.sql(), "timestamp")) {
+            return None;
+        }
+        let index = self.literal_index(token.start)?;
+        let is_text = self.request.template.literals[index].kind == LiteralKind::String;
+        is_text.then_some((word.start..token.end, Source::Moment { index, is_date }))
     }
 
     /// The literal that covers an offset.

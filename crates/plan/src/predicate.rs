@@ -176,7 +176,7 @@ impl Planner<'_> {
         self.ordered_with(&column, &[low, high])?;
         let name = exact_order(&column).ok_or_else(|| no_order(&column))?;
         self.replace(range, name);
-        let among = self.among(&column, &[low, high], true);
+        let among = self.among(&column, &[low, high], true)?;
         self.compared(low, &column, Purpose::CompareOrder, among)?;
         self.compared(high, &column, Purpose::CompareOrder, among)
     }
@@ -237,8 +237,18 @@ impl Planner<'_> {
     /// The list or range that these constants are, if the kind of one may change what another
     /// means: for dates and times in both, for numbers that a double cannot hold in a BETWEEN,
     /// which compares all of them as doubles if one is. `None` where the plan shows that they are
-    /// of one kind.
-    fn among(&self, column: &ColumnUse, list: &[&Expr], range: bool) -> Option<Among> {
+    /// of one kind. Those with the word DATE or TIMESTAMP stand beside their like only.
+    fn among(&self, column: &ColumnUse, list: &[&Expr], range: bool) -> Planned<Option<Among>> {
+        let is_moment = |e: &&&Expr| matches!(self.constant(e), Some((_, Source::Moment { .. })));
+        match list.iter().filter(is_moment).count() {
+            0 => Ok(self.among_others(column, list, range)),
+            // each is what it says
+            all if all == list.len() => Ok(None),
+            _ => refuse(&errors::EXPRESSION, column.path()),
+        }
+    }
+
+    fn among_others(&self, column: &ColumnUse, list: &[&Expr], range: bool) -> Option<Among> {
         let ty = column.column().sql_type?;
         let is_date = ty.kind == Kind::Date;
         let exact = matches!(ty.kind, Kind::BigInt(_) | Kind::Decimal { .. });
@@ -399,7 +409,7 @@ impl Planner<'_> {
         let name = name.to_string();
         self.replace(range, &name);
         let all: Vec<&Expr> = list.iter().collect();
-        let among = self.among(&column, &all, false);
+        let among = self.among(&column, &all, false)?;
         list.iter()
             .try_for_each(|e| self.compared(e, &column, purpose, among))
     }

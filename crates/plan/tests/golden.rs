@@ -230,6 +230,9 @@ fn source(s: Source) -> String {
         Source::Literal { index, negative } => {
             format!("{}{index}", if negative { "-" } else { "" })
         }
+        Source::Moment { index, is_date } => {
+            format!("{}{index}", if is_date { "date " } else { "timestamp " })
+        }
         Source::Null => "NULL".into(),
         Source::Bool(b) => b.to_string(),
         Source::Default => "default".into(),

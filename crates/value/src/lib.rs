@@ -52,6 +52,7 @@ pub use members::Members;
 pub use mode::SqlMode;
 pub use store::store;
 pub use sum::{Sum, SumError, compare_numbers};
+pub use temporal::plain_moment;
 pub use time_zone::TimeZone;
 pub use types::{Family, Kind, OrderWidth, STRING_ORDER_BYTES, SqlType, TypeError, member_bytes};
 pub use weight::{WeightError, cmp, order_bytes, payload_from_order, weight};

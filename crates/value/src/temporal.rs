@@ -276,6 +276,49 @@ pub(crate) fn print_time(micros: i64, fsp: u8, out: &mut Vec<u8>) {
     fraction(parts.micros, fsp, out);
 }
 
+/// A date, or a date with its time, as servers print it without a fraction: `2020-01-31`,
+/// `2020-01-31 10:00:00`. `None` if it is none that there is, in the years from 1 to 9999.
+pub fn plain_moment(text: &[u8], is_date: bool) -> Option<DateTimeParts> {
+    const DATE: &[u8] = b"dddd-dd-dd";
+    const DATE_TIME: &[u8] = b"dddd-dd-dd dd:dd:dd";
+    let shape = if is_date { DATE } else { DATE_TIME };
+    let fits = |(byte, form): (&u8, &u8)| match form {
+        b'd' => byte.is_ascii_digit(),
+        sign => byte == sign,
+    };
+    if text.len() != shape.len() || !text.iter().zip(shape).all(fits) {
+        return None;
+    }
+    let number = |from: usize, to: usize| {
+        let digits = text.get(from..to).unwrap_or_default();
+        digits
+            .iter()
+            .fold(0u16, |n, digit| n * 10 + u16::from(digit - b'0'))
+    };
+    let small = |from: usize| u8::try_from(number(from, from + 2)).ok();
+    let parts = DateTimeParts {
+        kind: match is_date {
+            true => TemporalKind::Date,
+            false => TemporalKind::DateTime,
+        },
+        negative: false,
+        year: number(0, 4),
+        month: small(5)?,
+        day: small(8)?,
+        hour: u32::from(small(11)?),
+        minute: small(14)?,
+        second: small(17)?,
+        micros: 0,
+    };
+    let exists = parts.year > 0
+        && (1..=12).contains(&parts.month)
+        && (1..=days_in_month(parts.year, parts.month)).contains(&parts.day)
+        && parts.hour < 24
+        && parts.minute < 60
+        && parts.second < 60;
+    exists.then_some(parts)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

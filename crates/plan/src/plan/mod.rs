@@ -72,6 +72,13 @@ pub enum Source {
         /// A minus sign stands before it.
         negative: bool,
     },
+    /// The literal with this index, behind the word DATE or TIMESTAMP.
+    Moment {
+        /// Index into the template's literals.
+        index: usize,
+        /// The word is DATE.
+        is_date: bool,
+    },
     /// `NULL`.
     Null,
     /// `TRUE` or `FALSE`.
@@ -116,6 +123,10 @@ impl Source {
             Source::Literal { index, negative } => Source::Literal {
                 index: index + base,
                 negative,
+            },
+            Source::Moment { index, is_date } => Source::Moment {
+                index: index + base,
+                is_date,
             },
             other => other,
         }

@@ -2,7 +2,9 @@
 
 use onionskin_plan::{ColumnUse, Source, errors};
 use onionskin_schema::{Default as ColumnDefault, DefaultLiteral, bits_of_default};
-use onionskin_value::{Charset, Family, Input, Kind, SqlType, Warning};
+use onionskin_value::{
+    Charset, DateTimeParts, Family, Input, Kind, SqlType, Warning, plain_moment,
+};
 
 use super::Binder;
 use super::rules::{
@@ -65,6 +67,10 @@ impl<'a> Binder<'a> {
             Source::Literal { index, negative } => {
                 return self.literal(wanted, index, negative, scratch);
             }
+            Source::Moment { index, is_date } => {
+                let parts = self.moment(index, is_date, wanted)?;
+                Input::Temporal(parts)
+            }
             Source::Default | Source::Omitted { .. } => return self.default(wanted, warnings),
             Source::Null => Input::Null,
             Source::Bool(truth) => Input::Bool(truth),
@@ -79,6 +85,25 @@ impl<'a> Binder<'a> {
             input,
             origin: Origin::Text,
         })
+    }
+
+    /// `DATE '2020-01-31'`: a date that there is, as servers print it. Of others it is the server's
+    /// to complain.
+    fn moment(&self, index: usize, is_date: bool, wanted: &Wanted<'a>) -> Outcome<DateTimeParts> {
+        let path = wanted.used.path();
+        let mut scratch = Vec::new();
+        let input = self
+            .values
+            .input(index, false, self.state, &mut scratch, &path)?;
+        let parts = match input {
+            Input::Text { bytes, .. } => plain_moment(bytes, is_date),
+            _ => None,
+        };
+        let takes = matches!(
+            wanted.ty.kind,
+            Kind::Date | Kind::DateTime { .. } | Kind::Timestamp { .. }
+        );
+        parts.filter(|_| takes).ok_or_else(|| wanted.refused())
     }
 
     /// The statement's time.

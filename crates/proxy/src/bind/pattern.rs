@@ -1,7 +1,7 @@
 //! What stands behind LIKE, for grams and for tier 2.
 
 use onionskin_plan::{ColumnUse, Escape, Source, errors};
-use onionskin_value::{Input, Kind, LikePattern, Pattern, SqlMode};
+use onionskin_value::{Family, Input, Kind, LikePattern, Pattern, SqlMode};
 
 use super::Binder;
 use crate::error::{Failure, Outcome};
@@ -31,7 +31,8 @@ impl Binder<'_> {
                 self.values
                     .input(index, negative, self.state, &mut buffer, &path)?
             }
-            Source::Default
+            Source::Moment { .. }
+            | Source::Default
             | Source::Omitted { .. }
             | Source::Implicit
             | Source::Present { .. } => {
@@ -63,9 +64,14 @@ impl Binder<'_> {
         };
         match *bytes {
             [byte] if byte.is_ascii() => Ok(onionskin_value::Escape::Character(char::from(byte))),
-            // servers take the character 0 then, or refuse it
-            [] if !self.state.lex_mode().no_backslash_escapes => {
-                Ok(onionskin_value::Escape::Character('\0'))
+            // servers refuse it then
+            [] if self.state.lex_mode().no_backslash_escapes => Err(unclear(used, "ESCAPE")),
+            [] => {
+                let is_binary = used.column().sql_type.is_some_and(|ty| ty.is_binary());
+                Ok(match self.state.family == Family::MariaDb && !is_binary {
+                    true => onionskin_value::Escape::Backslash,
+                    false => onionskin_value::Escape::Character('\0'),
+                })
             }
             _ => {
                 let why = "ESCAPE with more or less than one ASCII character";

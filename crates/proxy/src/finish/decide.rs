@@ -206,8 +206,10 @@ impl Binding<'_> {
     /// beside the column; of the same kind there is nothing to convert.
     fn of_one_kind(&self, fetch: usize, source: Source) -> Outcome<()> {
         let (_, ty) = self.column(fetch)?;
-        let Source::Literal { index, negative } = source else {
-            return Ok(());
+        let (index, negative) = match source {
+            Source::Literal { index, negative } => (index, negative),
+            Source::Moment { .. } => return Err(unclear("HAVING with DATE or TIMESTAMP")),
+            _ => return Ok(()),
         };
         let mut buffers = Vec::new();
         let about = "HAVING";
@@ -242,7 +244,8 @@ impl Binding<'_> {
                 self.values
                     .input(index, negative, self.state, &mut buffers, "HAVING")?
             }
-            Source::Default
+            Source::Moment { .. }
+            | Source::Default
             | Source::Omitted { .. }
             | Source::Implicit
             | Source::Present { .. } => {

@@ -264,7 +264,8 @@ impl Session {
             }
             Source::Null => return Ok(None),
             Source::Bool(b) => Input::Bool(b),
-            Source::Default
+            Source::Moment { .. }
+            | Source::Default
             | Source::Omitted { .. }
             | Source::Implicit
             | Source::Present { .. } => {
