@@ -46,9 +46,13 @@ fn mysql_names_the_new_row() {
         }
     }
     let sql = "INSERT INTO t (id, n) VALUES (?, ?) AS new ON DUPLICATE KEY UPDATE n = ?, p = new.p";
-    pair.same_error(
-        "INSERT INTO t (id, n) VALUES (1, 'a') AS new ON DUPLICATE KEY UPDATE p = new.p",
-    );
+    for unknown in ["p = new.p", "q = new.q", "n = 'x', s = new.s"] {
+        let sql = format!(
+            "INSERT INTO t (id, n) VALUES (1, 'a') AS new ON DUPLICATE KEY UPDATE {unknown}"
+        );
+        assert_eq!(pair.plain.must_fail(&sql), 1054, "{unknown}");
+        assert_eq!(pair.protected.must_fail(&sql), 1054, "{unknown}");
+    }
     let sql = sql.replace(", p = new.p", ", q = 3");
     for id in [1, 8] {
         let values = [Value::Int(id), Value::from("k"), Value::from("m")];

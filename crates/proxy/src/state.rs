@@ -196,8 +196,8 @@ fn text(cell: Option<&Option<Vec<u8>>>) -> Option<String> {
 }
 
 impl State {
-    /// Asks the server, and has it track changes from now on: of the variables that the proxy has to
-    /// know, and of those that the client wants to know.
+    /// Asks the server, and has it track changes from now on: of the variables that the proxy has
+    /// to know, and of those that the client wants to know.
     pub fn read(
         server: &mut Server,
         family: Family,

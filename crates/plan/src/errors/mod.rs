@@ -324,7 +324,7 @@ impl Refusal {
 /// docs/errors.md.
 pub fn markdown() -> String {
     let mut page = String::from(
-        "<!-- made from crates/plan/src/errors by golden.rs beside it; do not edit -->\n\
+        "<!-- The table in crates/plan/src/errors makes this page; do not edit it. -->\n\
          # Errors\n\n\
          What the proxy and the commands say when they refuse. Errors of the server itself keep their\n\
          numbers and texts.\n\n\

@@ -122,7 +122,15 @@ impl Planner<'_> {
             _ => false,
         };
         let mut given = upsert.rows.iter().flatten().flat_map(|(_, text)| text);
-        if column.column().is_required() && given.any(is_left_out) {
+        let is_left_out = given.any(is_left_out);
+        if let NewRow::Alias(row) = new_row
+            && is_left_out
+        {
+            // the named row has the columns that the statement gives
+            let about = format!("'{}.{}'", row.trim_matches('`'), column.column().name);
+            return refuse(&errors::UNKNOWN_COLUMN, about);
+        }
+        if column.column().is_required() && is_left_out {
             // servers take the column for given then, and store what they store without strict mode
             return refuse(&errors::VALUE, column.path());
         }

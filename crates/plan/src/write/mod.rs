@@ -109,8 +109,8 @@ impl Planner<'_> {
         (is_call && is_own && has_one).then_some(Source::Default)
     }
 
-    /// `k$enc = …, k$ord = …`. With `keep`, the old cell stays when the value is the same. `old` says
-    /// how the old row's columns are named.
+    /// `k$enc = …, k$ord = …`. With `keep`, the old cell stays when the value is the same. `old`
+    /// says how the old row's columns are named.
     fn assign_text(&mut self, column: &ColumnUse, source: Source, keep: bool, old: &Old) -> Text {
         let mut text = Vec::new();
         let token = column.column().equality_column().map(|(name, kind)| {
