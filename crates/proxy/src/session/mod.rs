@@ -323,9 +323,14 @@ impl Session {
     /// Learns what the client wants to be told of. What the proxy has to know is told as well, from
     /// now on.
     fn track_as_wanted(&mut self) -> Outcome<()> {
-        let list = self
-            .server
-            .rows(b"SELECT @@session_track_system_variables")?;
+        let list = match self.server.rows(b"SELECT @@session_track_system_variables") {
+            // a server without the variable has told the client so
+            Err(Failure::Server { .. }) => {
+                self.server.settle()?;
+                Vec::new()
+            }
+            list => list?,
+        };
         let value = list.first().and_then(|row| row.first()?.as_deref());
         self.wanted = Wanted::parse(&String::from_utf8_lossy(value.unwrap_or_default()));
         self.server.untold = true;
