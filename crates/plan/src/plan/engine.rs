@@ -117,6 +117,15 @@ impl ScratchWrite {
     pub fn upserts(&self) -> bool {
         matches!(&self.effect, Effect::Insert(new) if new.met.is_some())
     }
+
+    /// The names of the columns that rows which are met get such values in.
+    pub fn changed_if_met(&self) -> impl Iterator<Item = &str> {
+        let new = match &self.effect {
+            Effect::Insert(new) => Some(new),
+            _ => None,
+        };
+        new.into_iter().flat_map(|new| new.changed_if_met())
+    }
 }
 
 /// What becomes of the temporary tables.
@@ -158,6 +167,14 @@ pub struct NewRows {
     pub met: Option<Box<MetRows>>,
     /// They stand in the statement, which has no such clause.
     pub values: Option<NewValues>,
+}
+
+impl NewRows {
+    /// The names of the columns that rows which are met get computed values in.
+    pub fn changed_if_met(&self) -> impl Iterator<Item = &str> {
+        let columns = self.met.iter().flat_map(|met| &met.columns);
+        columns.filter_map(|column| Some(self.table.columns.get(column.index)?.name.as_str()))
+    }
 }
 
 /// A table that an `UPDATE` or `DELETE` writes to.

@@ -25,11 +25,12 @@ mod values;
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{Effect, ScratchWrite, errors};
 use onionskin_schema::Table;
+use onionskin_value::Family;
+use onionskin_wire::StatusFlags;
 
 use super::engine::{Engine, ours};
 use super::tables::quoted;
 use super::{Parameters, renamed_text};
-use onionskin_wire::StatusFlags;
 
 use crate::bind::Values;
 use crate::catalog::KeyedPlan;
@@ -154,8 +155,12 @@ impl Session {
                     tries += 1;
                 }
                 Err(Failure::Server {
-                    code: NO_DEFAULT, ..
-                }) if write.upserts() => {
+                    code: NO_DEFAULT,
+                    message,
+                    ..
+                }) if self.state.family == Family::MariaDb
+                    && write.changed_if_met().any(|name| quotes(&message, name)) =>
+                {
                     // to MariaDB a column is given that only the clause assigns, which is not sent
                     let about = "a column without a value, beside ON DUPLICATE KEY UPDATE";
                     return Err(Failure::refused(&errors::VALUE, about));
@@ -348,4 +353,9 @@ fn told(
 fn put_name_of(table: &Table, out: &mut Vec<u8>) {
     let name = format!("{}.{}", quoted(&table.database), quoted(&table.name));
     out.extend_from_slice(name.as_bytes());
+}
+
+/// Whether a server's error is about this name.
+fn quotes(message: &[u8], name: &str) -> bool {
+    memchr::memmem::find(message, format!("'{name}'").as_bytes()).is_some()
 }

@@ -240,8 +240,11 @@ impl Session {
             }
             missed.push(&column.name);
         }
-        let updates = new.met.is_some() || new.tail.0 < new.tail.1;
-        if let Some(name) = missed.first().filter(|_| updates) {
+        let assigned = |name: &&&String| match &new.met {
+            Some(_) => new.changed_if_met().any(|column| column == name.as_str()),
+            None => new.tail.0 < new.tail.1,
+        };
+        if let Some(name) = missed.iter().find(assigned) {
             // a column that the clause assigns is given to MariaDB
             let about = format!("{name}, which ON DUPLICATE KEY UPDATE may assign");
             return Err(Failure::refused(&errors::VALUE, about));
