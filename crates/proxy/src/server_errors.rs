@@ -2,6 +2,8 @@
 //!
 //! MySQL and MariaDB give the older ones the same numbers.
 
+/// `ER_BAD_NULL_ERROR`: NULL for a NOT NULL column.
+pub(crate) const NOT_NULL: u16 = 1048;
 /// `ER_BAD_DB_ERROR`
 pub(crate) const NO_SUCH_DATABASE: u16 = 1049;
 /// `ER_BAD_FIELD_ERROR`: no such column.
@@ -18,8 +20,16 @@ pub(crate) const LOCKED_FOR_READING: u16 = 1099;
 pub(crate) const COLUMN_COUNT: u16 = 1136;
 /// `ER_NO_SUCH_TABLE`
 pub(crate) const NO_SUCH_TABLE: u16 = 1146;
+/// `ER_WARN_DATA_OUT_OF_RANGE`
+pub(crate) const OUT_OF_RANGE: u16 = 1264;
+/// `ER_TRUNCATED_WRONG_VALUE`
+pub(crate) const TRUNCATED: u16 = 1292;
 /// `ER_NO_DEFAULT_FOR_FIELD`
 pub(crate) const NO_DEFAULT: u16 = 1364;
+/// `ER_ROW_IS_REFERENCED_2`
+pub(crate) const REFERENCED_ROW: u16 = 1451;
+/// `ER_NO_REFERENCED_ROW_2`
+pub(crate) const NO_REFERENCED_ROW: u16 = 1452;
 /// MySQL's `ER_WRONG_VALUE`, of a constant beside a date or time.
 pub(crate) const WRONG_MOMENT: u16 = 1525;
 /// `ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT`: a warning.
@@ -38,12 +48,15 @@ pub(crate) const ILL_FORMED: u16 = 1300;
 /// Whether servers make a warning of this error under IGNORE: a value that the column does not
 /// take, or a row that a foreign key or a CHECK forbids.
 pub(crate) fn is_ignored(code: u16) -> bool {
-    const TRUNCATED: u16 = 1292;
-    const OUT_OF_RANGE: u16 = 1264;
-    const NOT_NULL: u16 = 1048;
-    const PARENT: u16 = 1451;
-    const CHILD: u16 = 1452;
-    is_check(code) || [TRUNCATED, OUT_OF_RANGE, NOT_NULL, PARENT, CHILD].contains(&code)
+    is_check(code)
+        || [
+            NOT_NULL,
+            OUT_OF_RANGE,
+            TRUNCATED,
+            REFERENCED_ROW,
+            NO_REFERENCED_ROW,
+        ]
+        .contains(&code)
 }
 
 /// Whether this is the number of a CHECK that does not hold.

@@ -31,20 +31,20 @@ const IF_KNOWN: [&str; 2] = ["character_set_collations", "note_verbosity"];
 /// The variables of whose changes a client wants to know, by its own
 /// `session_track_system_variables`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ClientTracking {
     /// Whatever there is.
     All,
     /// These, in small letters.
     Names(Vec<String>),
 }
 
-impl Default for Wanted {
+impl Default for ClientTracking {
     fn default() -> Self {
-        Wanted::Names(Vec::new())
+        ClientTracking::Names(Vec::new())
     }
 }
 
-impl Wanted {
+impl ClientTracking {
     /// Reads the variable's value. Words that are no names are nobody's variables.
     pub fn parse(value: &str) -> Self {
         let names = value
@@ -52,13 +52,13 @@ impl Wanted {
             .map(|name| name.trim().to_ascii_lowercase());
         let mut wanted: Vec<String> = names.filter(|name| !name.is_empty()).collect();
         if wanted.iter().any(|name| name == "*") {
-            return Wanted::All;
+            return ClientTracking::All;
         }
         let in_names = |b: u8| b.is_ascii_alphanumeric() || b"_.".contains(&b);
         wanted.retain(|name| name.bytes().all(in_names));
         wanted.sort_unstable();
         wanted.dedup();
-        Wanted::Names(wanted)
+        ClientTracking::Names(wanted)
     }
 }
 
@@ -202,15 +202,15 @@ impl State {
         server: &mut Server,
         family: Family,
         found_rows: bool,
-        wanted: &Wanted,
+        client: &ClientTracking,
     ) -> Outcome<State> {
         let (mut track, mut asked) = (TRACKED.to_owned(), String::new());
         for name in unusual::names(family) {
             track = track + "," + name;
         }
-        let track = match wanted {
-            Wanted::All => "'*'".to_owned(),
-            Wanted::Names(names) => {
+        let track = match client {
+            ClientTracking::All => "'*'".to_owned(),
+            ClientTracking::Names(names) => {
                 // MySQL refuses a list with a name in it twice
                 let is_new = |name: &&String| !is_tracked(&track, name);
                 let more: String = names

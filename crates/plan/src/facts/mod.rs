@@ -212,6 +212,7 @@ impl Words<'_> {
         (self.is_hidden() || self.is(0, "set")) && self.says("collation_connection")
     }
 
+    /// Whether it may set one of the variables by which the server tells of changes.
     fn sets_tracking(&self) -> bool {
         (self.is_hidden() || self.has_executable || self.is(0, "set"))
             && self.mentions("session_track_")

@@ -6,11 +6,8 @@ use onionskin_value::{
 };
 
 use crate::error::{Failure, Outcome};
-use crate::server_errors::NO_DEFAULT;
+use crate::server_errors::{NO_DEFAULT, NOT_NULL, OUT_OF_RANGE};
 
-pub(super) const NOT_NULL: u16 = 1048;
-pub(super) const OUT_OF_RANGE: u16 = 1264;
-pub(super) const TRUNCATED: u16 = 1292;
 const IMPOSSIBLE_CONVERSION: u16 = 3988;
 
 /// What a NOT NULL column without a default gets where the server is not strict.

@@ -5,12 +5,11 @@ use onionskin_value::{Context, Family, Input, Kind, Level, SqlMode, Stored, Warn
 
 use super::given::{Given, Origin, Wanted};
 use super::rules::{
-    NOT_NULL, OUT_OF_RANGE, TRUNCATED, cannot_be_null, implicit_default, is_time,
-    is_told_otherwise, null_warning, times_out_of_range,
+    cannot_be_null, implicit_default, is_time, is_told_otherwise, null_warning, times_out_of_range,
 };
 use super::{Binder, Bound};
 use crate::error::{Failure, Outcome};
-use crate::server_errors::{ILL_FORMED, NO_DEFAULT};
+use crate::server_errors::{ILL_FORMED, NO_DEFAULT, NOT_NULL, OUT_OF_RANGE, TRUNCATED};
 
 /// What the server says of a value.
 pub(super) struct Complaints {

@@ -310,11 +310,14 @@ fn put_string(
             // a parameter may be ill-formed, a literal may not
             return Err(Failure::refused(&errors::VALUE, "a parameter"));
         }
-        if charset.hides_ascii() && bytes.contains(&b'\\') {
-            // it may be a character, or a half of one
+        let mode = state.lex_mode();
+        let may_end_it = charset.hides_ascii() || mode.no_backslash_escapes;
+        if may_end_it && bytes.contains(&b'\\') {
+            // It may be a half of a character. And if it is not written twice, it would escape the
+            // last quote in a session that a program has given another sql_mode unseen.
             return Err(Failure::refused(&errors::VALUE, "a parameter"));
         }
-        put_quoted(bytes, state.lex_mode(), out);
+        put_quoted(bytes, mode, out);
         return Ok(());
     }
     put_hex(bytes, out);

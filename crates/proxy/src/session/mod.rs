@@ -39,7 +39,7 @@ use crate::login::Login;
 use crate::next_transaction::NextTransaction;
 use crate::prepared::Statements;
 use crate::scratch::Engine;
-use crate::state::{State, Wanted};
+use crate::state::{ClientTracking, State};
 use crate::unique_keys::UniqueKeys;
 use crate::watch::Activity;
 
@@ -76,7 +76,7 @@ pub(crate) struct Session {
     /// How often `collation_connection` may have been set, which servers do not track.
     pub collations_set: u64,
     /// The variables of whose changes the client wants to know.
-    pub wanted: Wanted,
+    pub client_tracking: ClientTracking,
     /// What the client has said of its next transaction.
     pub next_transaction: NextTransaction,
     /// The session at the scratch engine, once there is one.
@@ -120,7 +120,12 @@ impl Session {
             "logged in"
         );
         let mut client = login.client;
-        let state = match State::read(&mut server, login.family, found_rows, &Wanted::default()) {
+        let state = match State::read(
+            &mut server,
+            login.family,
+            found_rows,
+            &ClientTracking::default(),
+        ) {
             Ok(state) => state,
             // the server took the password and then no statement: the account's may have expired
             Err(failure) => {
@@ -160,7 +165,7 @@ impl Session {
             lifted_limit: None,
             has_savepoints: false,
             collations_set: 0,
-            wanted: Wanted::default(),
+            client_tracking: ClientTracking::default(),
             next_transaction: NextTransaction::default(),
             engine: None,
             activity,
@@ -304,19 +309,21 @@ impl Session {
         if !std::mem::take(&mut self.server.untold) {
             return Ok(());
         }
-        let family = self.state.family;
-        self.state = State::read(
-            &mut self.server,
-            family,
-            self.state.found_rows,
-            &self.wanted,
-        )?;
+        self.read_state()?;
         self.server.untold = false;
         // another role sees other tables
         if !self.account.is_private() {
             self.account = self.shared.accounts.get(&self.state.account);
         }
         self.after_command();
+        Ok(())
+    }
+
+    fn read_state(&mut self) -> Outcome<()> {
+        let State {
+            family, found_rows, ..
+        } = self.state;
+        self.state = State::read(&mut self.server, family, found_rows, &self.client_tracking)?;
         Ok(())
     }
 
@@ -332,7 +339,8 @@ impl Session {
             list => list?,
         };
         let value = list.first().and_then(|row| row.first()?.as_deref());
-        self.wanted = Wanted::parse(&String::from_utf8_lossy(value.unwrap_or_default()));
+        self.client_tracking =
+            ClientTracking::parse(&String::from_utf8_lossy(value.unwrap_or_default()));
         self.server.untold = true;
         // the server would speak of the question
         self.diagnostics.row_count.get_or_insert(0);
@@ -406,7 +414,7 @@ impl Session {
         self.diagnostics.clear();
         self.unique_keys = UniqueKeys::default();
         self.locked_tables = false;
-        self.wanted = Wanted::default();
+        self.client_tracking = ClientTracking::default();
         self.next_transaction = NextTransaction::default();
         self.has_savepoints = false;
         self.engine = None;
@@ -415,13 +423,7 @@ impl Session {
 
     /// Asks the server for the session's settings again, after everything was reset.
     fn refresh_state(&mut self) -> Outcome<()> {
-        let family = self.state.family;
-        self.state = State::read(
-            &mut self.server,
-            family,
-            self.state.found_rows,
-            &self.wanted,
-        )?;
+        self.read_state()?;
         self.account = self.shared.accounts.get(&self.state.account);
         Ok(())
     }
