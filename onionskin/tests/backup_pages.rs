@@ -68,7 +68,12 @@ fn of_mariadb() {
     for table in ["plain", "packed", "secret", "both", "zipped"] {
         assert!(!said.contains(&format!("{table}.ibd")), "{said}");
     }
-    assert!(!said.contains("pages that are"), "{said}");
+    // Of the pages that were flushed last, the doublewrite buffer may hold copies in other formats.
+    let mut not_checked = said.lines().filter(|line| line.contains("pages that are"));
+    assert!(
+        not_checked.all(|line| line.ends_with("in the doublewrite buffer")),
+        "{said}"
+    );
 
     // What servers before 10.5 wrote.
     session.must("SET GLOBAL innodb_checksum_algorithm = crc32");
