@@ -29,7 +29,7 @@ const BAR: Duration = Duration::from_millis(200);
 const LINE: Duration = Duration::from_secs(10);
 
 /// Change a table while it is read and written: encrypt, decrypt, other capabilities, other keys,
-/// any ALTER
+/// other definitions of protected columns, any ALTER
 ///
 /// A new table is filled beside the old one, kept up to date from the binary log, compared with it
 /// row by row, and takes its place. Nothing is locked but for the last moment; a kill at any time
@@ -103,6 +103,10 @@ struct What {
     /// Take capabilities from protected columns: "age: range"
     #[arg(long, value_name = "COLUMNS")]
     drop: Option<String>,
+    /// Give a protected column another definition, from ciphertext to ciphertext: "name
+    /// VARCHAR(200) NOT NULL". Once for every column
+    #[arg(long, value_name = "DEFINITION")]
+    modify: Vec<String>,
     /// Seal everything under the active key
     #[arg(long)]
     rotate: bool,
@@ -147,6 +151,7 @@ impl What {
             ("--decrypt", self.decrypt.is_some() && !goes_on),
             ("--add", self.add.is_some() && !goes_on),
             ("--drop", self.drop.is_some()),
+            ("--modify", !self.modify.is_empty()),
             ("--rotate", self.rotate),
             ("--alter", self.alter.is_some()),
             ("--rebuild", self.rebuild),
@@ -203,6 +208,7 @@ impl What {
             Self {
                 alter: Some(text), ..
             } => Operation::Alter(text.clone()),
+            Self { modify, .. } if !modify.is_empty() => Operation::Modify(modify.clone()),
             Self { rotate: true, .. } => Operation::Rotate,
             Self { rebuild: true, .. } => Operation::Rebuild,
             _ => return Ok(None),

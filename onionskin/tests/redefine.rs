@@ -109,7 +109,7 @@ fn what_needs_other_cells_is_a_migration(kind: Kind) {
         "ALTER TABLE t MODIFY d DATETIME(6)",
         "ALTER TABLE t MODIFY d DATETIME(3) ON UPDATE CURRENT_TIMESTAMP(3)",
         "ALTER TABLE t MODIFY e ENUM('b','a')",
-        "ALTER TABLE t MODIFY q INT UNSIGNED NOT NULL UNIQUE",
+        "ALTER TABLE t CHANGE n m VARCHAR(60) FIRST",
         "ALTER TABLE t MODIFY n VARCHAR(40) ENCRYPTED FOR (eq, range)",
         "ALTER TABLE t MODIFY n VARCHAR(40) ENCRYPTED FOR ()",
     ] {
@@ -120,6 +120,7 @@ fn what_needs_other_cells_is_a_migration(kind: Kind) {
         );
     }
     for sql in [
+        "ALTER TABLE t MODIFY q INT UNSIGNED NOT NULL UNIQUE",
         "ALTER TABLE t MODIFY n VARCHAR(40) GENERATED ALWAYS AS (p)",
         "ALTER TABLE t MODIFY n",
     ] {

@@ -144,7 +144,8 @@ impl Job {
         } = *making;
         definition::create(control, old, names, &planned.statements, operation)?;
         let new = self.facts(control, &names.new)?;
-        let new = Known::made(new, planned.physical.as_ref(), old)?;
+        let modified = operation.modified()?;
+        let new = Known::made(new, planned.physical.as_ref(), old, &modified, family)?;
         let dropped = operation.dropped();
         let (keys, consent) = (self.keys.as_ref(), &self.consent);
         if self.reverse {

@@ -14,6 +14,7 @@ use crate::consent::Consent;
 use crate::error::{MigrateError, Result};
 use crate::facts::{Facts, PhysicalColumn};
 use crate::imprint::Known;
+use crate::modify;
 use crate::operation::Operation;
 use crate::preflight::{Names, choose_key};
 use crate::sealing::{ColumnChange, Resealing};
@@ -85,6 +86,12 @@ pub fn statements(
     let rest = match family {
         Family::MySql => without_check_names(rest),
         Family::MariaDb => rest.to_owned(),
+    };
+    let rest = match operation {
+        Operation::Modify(texts) => modify::read_all(texts)?
+            .iter()
+            .try_fold(rest, |rest, new| new.put(&old.logical, &rest))?,
+        _ => rest,
     };
     let logical = format!("CREATE TABLE {new} ({rest}");
     let pattern = format!("{}.{}", old.database, names.new);
@@ -241,6 +248,7 @@ pub fn route(
                         .is_some_and(|s| s.eq_ignore_ascii_case(name))
             })
     })?;
+    let is_retyped = changes.iter().any(ColumnChange::is_retyped);
     let sealed = changed.iter().map(|&name| name.to_owned()).collect();
     let transform = match changes.is_empty() {
         true => None,
@@ -252,7 +260,7 @@ pub fn route(
         None => 50_000,
     };
     Ok(Route {
-        replaces: new.is_no_more_unique_than(old) && !is_replaced,
+        replaces: new.is_no_more_unique_than(old) && !is_replaced && !is_retyped,
         most_rows,
         database: old.database.clone(),
         source: old.table.clone(),

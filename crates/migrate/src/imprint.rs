@@ -11,6 +11,7 @@ use onionskin_physical::PhysicalTable;
 use onionskin_rowstream::checkpoint::{Imprint, State};
 use onionskin_rowstream::session::Session;
 use onionskin_schema::{ColumnRow, catalog_query, constraint_name, identifier, same_name};
+use onionskin_value::{Family, SqlType};
 
 use crate::error::{MigrateError, Result};
 use crate::facts::{Facts, PhysicalColumn, definition, physical, stable};
@@ -45,8 +46,14 @@ impl Known {
     }
 
     /// The table that was made a moment ago from `old`. With protected columns before or after,
-    /// every column must be what `planned` says.
-    pub fn made(facts: Facts, planned: Option<&PhysicalTable>, old: &Facts) -> Result<Self> {
+    /// every column must be what `planned` says, and all but the `modified` ones what they were.
+    pub fn made(
+        facts: Facts,
+        planned: Option<&PhysicalTable>,
+        old: &Facts,
+        modified: &[String],
+        family: Family,
+    ) -> Result<Self> {
         let exchanged = |what: String| MigrateError::Exchanged {
             table: facts.table.clone(),
             what,
@@ -75,7 +82,8 @@ impl Known {
                 .iter()
                 .find(|new| same_name(&new.name, &is.name));
             let column = || format!("column {}", is.name);
-            if is.type_text != was.type_text || is.nullable != was.nullable {
+            let is_modified = modified.iter().any(|name| same_name(name, &is.name));
+            if !is_modified && (is.type_text != was.type_text || is.nullable != was.nullable) {
                 return Err(exchanged(format!("{} has another type", column())));
             }
             let (protection, planned) = match (&is.protection, planned) {
@@ -90,7 +98,10 @@ impl Known {
                 && protection.suite == planned.suite
                 && protection.capabilities == planned.capabilities
                 && protection.names == planned.names()
-                && is.sql_type == Some(planned.sql_type);
+                && is.nullable == planned.nullable
+                && is
+                    .sql_type
+                    .is_some_and(|is| is_same(&is, &planned.sql_type, family));
             if !is_planned {
                 return Err(exchanged(format!(
                     "{} is protected in another way",
@@ -113,6 +124,12 @@ pub(crate) fn made(state: &State) -> Result<&Imprint> {
                 .into(),
         )
     })
+}
+
+/// Whether it is the same type to the server, which gives numbers on MariaDB a width where none is
+/// said.
+fn is_same(is: &SqlType, planned: &SqlType, family: Family) -> bool {
+    is.to_sql(family) == planned.to_sql(family) && is.collation == planned.collation
 }
 
 /// Whether a definition has the CHECK of a protected column.

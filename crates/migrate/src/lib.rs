@@ -20,10 +20,10 @@
 //! | `resume`, `abort` | going on after a kill; giving up |
 //! | `phase`, `locks`, `setup` | how far a migration has come; one at a time; what its rounds need |
 //! | `facts`, `preflight` | what the server says of the table, and what is refused |
-//! | `definition`, `sealing` | the new table; values on their way into it |
+//! | `definition`, `sealing`, `retype` | the new table; values on their way into it |
 //! | `imprint`, `pinned`, `consent` | that the tables are the ones that are meant; what the server may learn |
 //! | `engine` | rounds of changes, with copying and comparing between them |
-//! | `specifications` | what stands in `--alter` |
+//! | `specifications`, `modify` | what stands in `--alter` and `--modify` |
 //! | `statement` | what a statement in the binary log means |
 //! | `snapshots` | transactions that would see a part of the rows |
 //! | `switch` | the last moment |
@@ -48,6 +48,7 @@ mod forward;
 mod imprint;
 mod job;
 mod locks;
+mod modify;
 mod operation;
 mod phase;
 mod pinned;
@@ -55,6 +56,7 @@ mod preflight;
 mod progress;
 mod replicas;
 mod resume;
+mod retype;
 mod reverse;
 mod sealing;
 mod setup;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::consent::Consent;
 use crate::error::{MigrateError, Result};
+use crate::modify;
 use crate::specifications::Specifications;
 
 /// What is done to a table.
@@ -18,6 +19,8 @@ pub enum Operation {
     Rebuild,
     /// `ALTER TABLE` with these specifications, on a table without protected columns.
     Alter(String),
+    /// Protected columns get other definitions, each as behind MODIFY.
+    Modify(Vec<String>),
     /// Columns become protected, with these capabilities.
     Encrypt(BTreeMap<String, Vec<String>>),
     /// Columns become plaintext.
@@ -90,6 +93,7 @@ impl Operation {
         match self {
             Self::Rebuild => "rebuild".into(),
             Self::Alter(sql) => format!("alter: {sql}"),
+            Self::Modify(definitions) => format!("modify {}", definitions.join(", ")),
             Self::Encrypt(columns) => format!("encrypt {}", names(columns)),
             Self::Decrypt(columns) => format!("decrypt {}", columns.join(", ")),
             Self::Add(columns) => format!("add to {}", names(columns)),
@@ -134,6 +138,17 @@ impl Operation {
         }
     }
 
+    /// The columns that get other definitions.
+    pub(crate) fn modified(&self) -> Result<Vec<String>> {
+        match self {
+            Self::Modify(texts) => {
+                let definitions = modify::read_all(texts)?;
+                Ok(definitions.into_iter().map(|new| new.name).collect())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
     /// Whether it tells the next number of an AUTO_INCREMENT column.
     pub(crate) fn tells_number(&self) -> bool {
         match self {
@@ -174,6 +189,16 @@ impl Operation {
                     "{} has protected columns: run ALTER TABLE through the proxy, which knows them",
                     table.name
                 ));
+            }
+            Self::Modify(_) => {
+                for name in self.modified()? {
+                    let (name, is_protected) = known(&name)?;
+                    if !is_protected {
+                        return request(format!(
+                            "column {name} is not protected: ALTER TABLE through the proxy changes it"
+                        ));
+                    }
+                }
             }
             Self::Rebuild => {}
             Self::Rotate if after.is_empty() => {

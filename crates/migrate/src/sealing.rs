@@ -3,6 +3,7 @@
 //! Every value passes through its payload, the bytes that the proxy seals: from a plain value by
 //! `onionskin_value::store`, from a cell by opening it; to a cell and its companions as the proxy
 //! makes them, to a plain value as the proxy shows it. Comparing the tables compares payloads.
+//! Where the column gets another type, the payload is converted in between.
 
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ use onionskin_value::{
 
 use crate::definition::Keys;
 use crate::error::{MigrateError, Result};
+use crate::retype::Retyping;
 
 type Reason<T> = std::result::Result<T, String>;
 
@@ -29,6 +31,9 @@ pub struct ColumnChange {
     to: Side,
     name: String,
     family: Family,
+    /// Where it gets another type.
+    retyping: Option<Retyping>,
+    takes_null: bool,
 }
 
 /// How a column is stored in one of the tables.
@@ -375,17 +380,64 @@ impl ColumnChange {
         keys: Option<&Keys>,
         family: Family,
     ) -> Result<Self> {
+        let (from, to) = (Side::new(old, before, keys)?, Side::new(new, after, keys)?);
+        let is_same = before.type_text == after.type_text && from.ty.charset() == to.ty.charset();
+        let retyping = match is_same {
+            true => None,
+            false => Some(Retyping::new(from.ty, to.ty, family).ok_or_else(|| {
+                MigrateError::Refused {
+                    table: old.name.clone(),
+                    reason: format!(
+                        "column {} cannot become {} from {}: what the server would make of its values is not certain here",
+                        before.name,
+                        to.ty.to_sql(family),
+                        from.ty.to_sql(family),
+                    ),
+                }
+            })?),
+        };
         Ok(Self {
-            from: Side::new(old, before, keys)?,
-            to: Side::new(new, after, keys)?,
+            from,
+            to,
             name: after.name.clone(),
             family,
+            retyping,
+            takes_null: after.nullable,
         })
     }
 
     /// The logical name.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether other values may be equal in the new table.
+    pub fn is_retyped(&self) -> bool {
+        self.retyping.is_some() || self.from.ty.collation != self.to.ty.collation
+    }
+
+    /// Appends the payload for the new table of what is in the old one; `false` for NULL.
+    fn payload(&self, cells: &[Cell], out: &mut Vec<u8>) -> Reason<bool> {
+        let Some(retyping) = &self.retyping else {
+            let is_value = self.from.payload(cells, self.family, out)?;
+            return self.taken(is_value);
+        };
+        let mut before = Vec::new();
+        let is_value = self.from.payload(cells, self.family, &mut before)?;
+        if is_value {
+            retyping.convert(&before, &self.name, out)?;
+        }
+        self.taken(is_value)
+    }
+
+    fn taken(&self, is_value: bool) -> Reason<bool> {
+        match is_value || self.takes_null {
+            true => Ok(is_value),
+            false => Err(format!(
+                "a row holds NULL in column {}, which is to be NOT NULL: give it a value first",
+                self.name
+            )),
+        }
     }
 }
 
@@ -427,7 +479,7 @@ impl Transform for Resealing {
                 .ok_or("a row is too short")?;
             inputs = rest;
             payload.clear();
-            let is_value = column.from.payload(cells, column.family, &mut payload)?;
+            let is_value = column.payload(cells, &mut payload)?;
             if n > 0 {
                 out.push(',');
             }
@@ -460,7 +512,7 @@ impl Transform for Resealing {
             stored = rest;
             before.clear();
             after.clear();
-            let is_value = column.from.payload(cells, column.family, &mut before)?;
+            let is_value = column.payload(cells, &mut before)?;
             if is_value != column.to.payload(there, column.family, &mut after)? || before != after {
                 return Ok(false);
             }

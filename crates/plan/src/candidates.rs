@@ -187,7 +187,7 @@ impl Planner<'_> {
         {
             return Ok(None);
         }
-        let Some((_, pattern)) = self.constant(pattern) else {
+        let Some((_, pattern)) = self.comparand(pattern, &column) else {
             return Ok(None);
         };
         let kind = |index: usize| self.request.template.literals[index].kind;
@@ -286,7 +286,10 @@ impl Planner<'_> {
                     Some((place, named)) => {
                         same_tokens(&column, &named).then_some(Other::Column(other, place, named))
                     }
-                    None => self.constant(other).map(|(_, s)| Other::Constant(s)),
+                    None => {
+                        let found = self.comparand(other, &column);
+                        found.map(|(_, s)| Other::Constant(s))
+                    }
                 };
                 with.extend(other.map(|other| (comparison, other)));
             }

@@ -6,6 +6,7 @@
 pub mod by_name;
 mod candidates;
 mod comparable;
+mod constant;
 mod ddl;
 mod dialect;
 pub mod errors;

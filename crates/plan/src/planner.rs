@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_schema::Table;
-use sqlparser::ast::{Expr, Ident, TypedString, UnaryOperator, Value};
+use sqlparser::ast::Ident;
 use sqlparser::tokenizer::{Location, Span};
 
 use crate::errors::{self, NotUnderstood};
@@ -268,73 +268,6 @@ impl<'a> Planner<'a> {
         self.edits
             .iter()
             .any(|e| e.range.start >= range.start && e.range.end <= range.end)
-    }
-
-    /// A constant: where it stands and what it is. Signs and parentheses are looked through.
-    pub fn constant(&self, expr: &Expr) -> Option<(Range<usize>, Source)> {
-        match expr {
-            Expr::Nested(inner) => self.constant(inner),
-            Expr::Value(v) => {
-                let token = self.tokens[self.token_at(self.offset(v.span)).ok()?];
-                let range = token.start..token.end;
-                match &v.value {
-                    Value::Null => Some((range, Source::Null)),
-                    Value::Boolean(b) => Some((range, Source::Bool(*b))),
-                    _ => {
-                        let index = self.literal_index(token.start)?;
-                        Some((
-                            range,
-                            Source::Literal {
-                                index,
-                                negative: false,
-                            },
-                        ))
-                    }
-                }
-            }
-            Expr::UnaryOp {
-                op: op @ (UnaryOperator::Minus | UnaryOperator::Plus),
-                expr,
-            } => {
-                let Expr::Value(v) = expr.as_ref() else {
-                    return None;
-                };
-                let at = self.token_at(self.offset(v.span)).ok()?;
-                let (sign, token) = (self.tokens.get(at.checked_sub(1)?)?, self.tokens[at]);
-                let minus = *op == UnaryOperator::Minus;
-                if !sign.is(if minus { b'-' } else { b'+' }) {
-                    return None;
-                }
-                let index = self.literal_index(token.start)?;
-                let kind = self.request.template.literals[index].kind;
-                let number = matches!(
-                    kind,
-                    LiteralKind::Integer | LiteralKind::Decimal | LiteralKind::Float
-                );
-                number.then_some((
-                    sign.start..token.end,
-                    Source::Literal {
-                        index,
-                        negative: minus,
-                    },
-                ))
-            }
-            Expr::TypedString(typed) => self.moment(typed),
-            _ => None,
-        }
-    }
-
-    /// `DATE '2020-01-31'`, `TIMESTAMP'2020-01-31 10:00:00'`.
-    fn moment(&self, typed: &TypedString) -> Option<(Range<usize>, Source)> {
-        let at = self.token_at(self.offset(typed.value.span)).ok()?;
-        let (word, token) = (self.tokens.get(at.checked_sub(1)?)?, self.tokens[at]);
-        let is_date = word.is_word(self.sql(), "date");
-        if typed.uses_odbc_syntax || !(is_date || word.is_word(self.sql(), "timestamp")) {
-            return None;
-        }
-        let index = self.literal_index(token.start)?;
-        let is_text = self.request.template.literals[index].kind == LiteralKind::String;
-        is_text.then_some((word.start..token.end, Source::Moment { index, is_date }))
     }
 
     /// The literal that covers an offset.

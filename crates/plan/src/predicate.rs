@@ -223,7 +223,7 @@ impl Planner<'_> {
         purpose: Purpose,
         among: Option<Among>,
     ) -> Planned<()> {
-        let Some((range, source)) = self.constant(expr) else {
+        let Some((range, source)) = self.comparand(expr, column) else {
             return refuse(&errors::EXPRESSION, column.path());
         };
         let mut slot = self.slot(column, purpose, source);

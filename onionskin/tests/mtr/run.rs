@@ -38,6 +38,14 @@ const COUNTED: usize = 10;
 const STATEMENTS: usize = 30_000;
 /// What one file may take. The longest need half of it.
 const LIMIT: Duration = Duration::from_secs(240);
+/// Functions of named locks.
+const NAMED_LOCKS: [&str; 5] = [
+    "get_lock",
+    "release_lock",
+    "release_all_locks",
+    "is_free_lock",
+    "is_used_lock",
+];
 
 /// The time shall be the same on all lanes.
 const CLOCK: &str = "SET timestamp = 1700000000";
@@ -85,6 +93,9 @@ struct Runner<'a> {
     just_refused: bool,
     /// Names of statements whose PREPARE was refused.
     unprepared: HashSet<String>,
+    /// A connection ended in the middle of a statement. Its server notices that some time later,
+    /// and keeps its named locks until then.
+    broken_off: bool,
     /// In a later round of a loop: what is equal is not counted again.
     again: bool,
     executed: usize,
@@ -114,6 +125,7 @@ pub fn file(ports: &Ports, home: &Path, name: &str) -> Report {
         lost: false,
         just_refused: false,
         unprepared: HashSet::new(),
+        broken_off: false,
         again: false,
         executed: 0,
         depth: 0,
@@ -296,6 +308,7 @@ impl Runner<'_> {
                 // without its variables and temporary tables on every lane, the connection goes on
                 let reason = "a statement that ends the connection or takes too long";
                 self.report.not_run(reason, 1);
+                self.broken_off = true;
                 let name = self.current.clone();
                 let [user, password, database] = self.lanes()?.login.clone();
                 return self.open(&name, &user, &password, &database);
@@ -350,6 +363,10 @@ impl Runner<'_> {
             return Some("a question about a statement that was refused");
         }
         self.just_refused = false;
+        let of_locks = |w: &String| NAMED_LOCKS.contains(&w.as_str());
+        if self.broken_off && words.iter().any(of_locks) {
+            return Some("a named lock, perhaps of a session whose end is not noticed yet");
+        }
         let runs_prepared = matches!(verb, "execute" | "deallocate" | "drop");
         let of_prepared = if verb == "execute" {
             second

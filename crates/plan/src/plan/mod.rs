@@ -79,6 +79,13 @@ pub enum Source {
         /// The word is DATE.
         is_date: bool,
     },
+    /// The texts with these indexes, one behind the other, as `CONCAT` has them.
+    Joined {
+        /// Index into the template's literals.
+        start: usize,
+        /// The one behind the last.
+        end: usize,
+    },
     /// `NULL`.
     Null,
     /// `TRUE` or `FALSE`.
@@ -127,6 +134,10 @@ impl Source {
             Source::Moment { index, is_date } => Source::Moment {
                 index: index + base,
                 is_date,
+            },
+            Source::Joined { start, end } => Source::Joined {
+                start: start + base,
+                end: end + base,
             },
             other => other,
         }

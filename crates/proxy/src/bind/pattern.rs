@@ -31,6 +31,10 @@ impl Binder<'_> {
                 self.values
                     .input(index, negative, self.state, &mut buffer, &path)?
             }
+            Source::Joined { start, end } => {
+                self.values
+                    .joined(start..end, self.state, &mut buffer, used)?
+            }
             Source::Moment { .. }
             | Source::Default
             | Source::Omitted { .. }

@@ -1,6 +1,6 @@
 //! The values of one execution: literals of the text, and bound parameters.
 
-use onionskin_plan::{Literal, LiteralKind, errors};
+use onionskin_plan::{ColumnUse, Literal, LiteralKind, errors};
 use onionskin_value::{Charset, DateTimeParts, Family, Input, TemporalKind};
 use onionskin_wire::binary_value::{DateTime, Time};
 use onionskin_wire::messages::Param;
@@ -176,6 +176,49 @@ impl<'a> Values<'a> {
             scratch,
         )
         .ok_or_else(unclear)
+    }
+
+    /// The texts of these literals and parameters one behind the other, as `CONCAT` has them: in
+    /// the connection's character set, NULL if one of them is. `used` is the column that they are
+    /// compared with.
+    pub fn joined<'s>(
+        &self,
+        range: std::ops::Range<usize>,
+        state: &State,
+        scratch: &'s mut Vec<u8>,
+        used: &ColumnUse,
+    ) -> Outcome<Input<'s>> {
+        let unclear = || Failure::refused(&errors::VALUE, format!("{} (CONCAT)", used.path()));
+        scratch.clear();
+        let mut part = Vec::new();
+        for index in range {
+            match self.input(index, false, state, &mut part, used)? {
+                Input::Null => return Ok(Input::Null),
+                Input::Integer {
+                    negative,
+                    magnitude,
+                } => {
+                    let sign = if negative { "-" } else { "" };
+                    scratch.extend_from_slice(format!("{sign}{magnitude}").as_bytes());
+                }
+                Input::Text { bytes, .. } => scratch.extend_from_slice(bytes),
+                _ => return Err(unclear()),
+            }
+        }
+        let Some(charset) = state.connection_charset else {
+            return Err(unclear());
+        };
+        // What servers do about other character sets depends on where the texts come from.
+        let column = used.column().sql_type.map(|ty| ty.charset());
+        let is_own = state.client_charset == Some(charset) && column == Some(charset);
+        let is_whole = charset.valid_prefix(scratch) == scratch.len();
+        if !(is_own || charset.has_ascii() && scratch.is_ascii()) || !is_whole {
+            return Err(unclear());
+        }
+        Ok(Input::Text {
+            bytes: scratch,
+            charset,
+        })
     }
 
     /// Appends a literal as it stands, or a bound parameter as a literal.

@@ -245,6 +245,7 @@ impl Binding<'_> {
                     .input(index, negative, self.state, &mut buffers, "HAVING")?
             }
             Source::Moment { .. }
+            | Source::Joined { .. }
             | Source::Default
             | Source::Omitted { .. }
             | Source::Implicit

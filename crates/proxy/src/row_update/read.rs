@@ -265,6 +265,7 @@ impl Session {
             Source::Null => return Ok(None),
             Source::Bool(b) => Input::Bool(b),
             Source::Moment { .. }
+            | Source::Joined { .. }
             | Source::Default
             | Source::Omitted { .. }
             | Source::Implicit

@@ -7,7 +7,7 @@ use onionskin_value::Family;
 
 use super::add::split_place;
 use super::alteration::{Alteration, ProtectedColumn};
-use super::migration::needed;
+use super::migration::{modification, needed};
 use super::specs::{guard, refused};
 use crate::ddl::column::{Wanted, column_definition, take_encrypted};
 use crate::ddl::default::{self, Given};
@@ -181,10 +181,16 @@ impl Alteration<'_> {
             && column.sql_type.collation == sealed.collation
             && (column.nullable && before.key != KeyRole::Primary) == before.nullable
             && column.on_update == before.on_update
-            && column.invisible == before.invisible
-            && new.key.is_none();
+            && column.invisible == before.invisible;
+        if new.key.is_some() {
+            return Err(refused(
+                "a key in the definition of a protected column that is there: use ADD UNIQUE KEY",
+            ));
+        }
         if !same_cells {
-            return Err(needed(&target.table, before, None));
+            let has_place = place.is_some();
+            let table = &target.table;
+            return Err(modification(table, before, &column, has_place, family));
         }
         let null = before.nullable.then_some(DefaultLiteral::Null);
         Ok(DdlPiece::Redefine(Redefined {

@@ -4,7 +4,8 @@
 //! and defines tables, which an application's session seldom is, it outlives the session, and the
 //! proxy keeps no state. So the statement is refused with the command.
 
-use onionskin_schema::{Capabilities, Column, Table};
+use onionskin_schema::{Capabilities, Column, DefaultLiteral, NewColumn, Table, same_name};
+use onionskin_value::Family;
 
 use crate::errors::{self, Refusal};
 
@@ -27,12 +28,43 @@ pub(super) fn needed(table: &Table, column: &Column, wanted: Option<&Capabilitie
         (Some(before), Some(after)) if !without(before, after).is_empty() => {
             format!("--drop {}", list(&without(before, after)))
         }
-        (Some(before), _) => format!(
-            "--decrypt \"{name}\", then this statement, then --encrypt {}",
-            list(before)
-        ),
-        (None, None) => return Refusal::new(&errors::ALTERATION, format!("column {name}")),
+        (Some(_), _) | (None, None) => {
+            return Refusal::new(&errors::ALTERATION, format!("column {name}"));
+        }
     };
     let about = format!("onionskin migrate {}.{} {what}", table.database, table.name);
+    Refusal::new(&errors::MIGRATION, about)
+}
+
+/// Refuses another definition of `column`, naming the command. The definition is told as far as
+/// cells depend on it; its constants are left out, for errors are logged.
+pub(super) fn modification(
+    table: &Table,
+    column: &Column,
+    new: &NewColumn,
+    has_place: bool,
+    family: Family,
+) -> Refusal {
+    let mut definition = format!("{} {}", column.name, new.sql_type.to_sql(family));
+    if let Some(collation) = new.sql_type.collation.filter(|_| new.explicit_collation) {
+        definition.push_str(&format!(" COLLATE {}", collation.name()));
+    }
+    if !new.nullable {
+        definition.push_str(" NOT NULL");
+    }
+    let is_null = matches!(new.default, None | Some(DefaultLiteral::Null));
+    let has_more = !is_null || new.on_update || new.comment.is_some() || new.invisible;
+    let more = match has_more {
+        true => " with the rest of its definition",
+        false => "",
+    };
+    let then = match has_place || !same_name(&column.name, &new.name) {
+        true => ", then this statement",
+        false => "",
+    };
+    let about = format!(
+        "onionskin migrate {}.{} --modify \"{definition}\"{more}{then}",
+        table.database, table.name
+    );
     Refusal::new(&errors::MIGRATION, about)
 }
