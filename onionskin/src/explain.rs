@@ -1,13 +1,20 @@
 //! `onionskin explain`: what the proxy would do with a statement, and what the server would learn
 //! from it.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    fs,
+    io::{Read, stdin},
+    net::{SocketAddr, ToSocketAddrs},
+    path::PathBuf,
+    sync::Arc,
+};
 
 use clap::Args;
 use onionskin_keys::KeySet;
-use onionskin_proxy::{BackendTls, Config, LoginLimits, explain};
+use onionskin_proxy::{Backend, BackendTls, Config, Explained, LoginLimits, explain, statements};
 use onionskin_rowstream::session::SqlError;
 use onionskin_schema::{Table, TableName};
+use onionskin_value::Family;
 
 use crate::{
     config_file::ConfigFile,
@@ -18,10 +25,17 @@ use crate::{
     tls,
 };
 
+/// Where a private server's engine is, beside the configuration.
+const PRIVATE_ENGINE: &str = "scratch";
+/// Characters of a statement that a list shows.
+const MAX_SHOWN: usize = 100;
+
 /// Show at which tier a statement runs, the text that the server gets, and what it learns
 ///
 /// Nothing is executed. The definitions of the tables are read from the server, hence the account.
-/// Tier 1 is done by the server, tier 2 is finished by the proxy.
+/// Tier 1 is done by the server, tier 2 is finished by the proxy, tier 3 is the scratch engine's.
+/// Of several statements, separated by semicolons, each gets a line. The exit code is 1 if one is
+/// refused.
 #[derive(Args)]
 pub struct Explain {
     /// The configuration
@@ -36,28 +50,39 @@ pub struct Explain {
     /// Environment variable that holds its password; no password if it is not set
     #[arg(long, value_name = "NAME", default_value = "ONIONSKIN_PASSWORD")]
     password_env: String,
-    /// The database that names without one belong to
+    /// The database that names without one belong to; USE changes it
     #[arg(long)]
     database: Option<String>,
-    /// The statement
-    sql: String,
+    /// A file of statements
+    #[arg(long, value_name = "FILE", conflicts_with = "sql")]
+    file: Option<PathBuf>,
+    /// The statement, or several; - for standard input
+    #[arg(required_unless_present = "file")]
+    sql: Option<String>,
 }
 
 impl Explain {
     /// Prints the explanation.
     pub fn run(self) -> Result<(), CommandError> {
+        let text = self.text()?;
+        let statements = statements(&text).map_err(CommandError::Explain)?;
+        if statements.is_empty() {
+            return Err(CommandError::Arguments("no statement is given".into()));
+        }
         let file = ConfigFile::read(&self.config)?;
         let keys = home::load_keys(&file)?;
         let backend = match &self.backend {
             Some(given) => parse_backend(given)?,
             None => file.backend.clone(),
         };
+        not_the_proxy(&backend, &file.listen)?;
         let password = std::env::var(&self.password_env).unwrap_or_default();
-        let login = tls::login(Some(&file), &backend, self.user, password)?;
+        let login = tls::login(Some(&file), &backend, self.user.clone(), password)?;
         let mut definitions = Definitions::connect(&login).map_err(CommandError::Explain)?;
-        let failed = |error: SqlError| CommandError::Explain(error.to_string());
-        let family = definitions.family().map_err(failed)?;
-        let scratch = file.scratch_engine(None);
+        let family = definitions.family().map_err(unread)?;
+        // A private server has an engine of its own beside it.
+        let private = file.folder().join(PRIVATE_ENGINE);
+        let scratch = file.scratch_engine(private.is_dir().then_some(private.as_path()));
         let pins = pins(&file, &keys)?;
         let config = Config {
             listen: file.listen,
@@ -75,13 +100,114 @@ impl Explain {
             scratch,
             like_index: file.like_index,
         };
-        let mut failed = None;
-        let explained = explain(
-            &config,
-            &self.sql,
-            self.database.as_deref(),
+        let mut explainer = Explainer {
+            config,
             family,
-            &mut |names| match tables(&mut definitions, names, &config.keys) {
+            definitions,
+            database: None,
+        };
+        if let Some(name) = self.database {
+            explainer.change_database(&name)?;
+        }
+        match statements.as_slice() {
+            [one] => {
+                let explained = explainer.explain(one)?;
+                print(&explained);
+                match explained.refused {
+                    true => Err(CommandError::Explain("the statement is refused".into())),
+                    false => Ok(()),
+                }
+            }
+            several => explainer.list(several),
+        }
+    }
+
+    fn text(&self) -> Result<String, CommandError> {
+        let (path, read) = match (&self.file, self.sql.as_deref()) {
+            (Some(path), _) => (path.clone(), fs::read(path)),
+            (None, Some("-")) => {
+                let mut bytes = Vec::new();
+                let read = stdin().lock().read_to_end(&mut bytes);
+                ("standard input".into(), read.map(|_| bytes))
+            }
+            (None, sql) => return Ok(sql.unwrap_or_default().to_owned()),
+        };
+        let bytes = read.map_err(|source| CommandError::File {
+            path: path.clone(),
+            source,
+        })?;
+        String::from_utf8(bytes)
+            .map_err(|_| CommandError::Explain(format!("{}: it is not UTF-8", path.display())))
+    }
+}
+
+/// What it says where the server does not show its definitions.
+fn unread(error: SqlError) -> CommandError {
+    CommandError::Explain(format!(
+        "the definitions of the tables cannot be read: {error}; see --user and --password-env"
+    ))
+}
+
+/// The proxy shows tables as applications see them, so nothing can be explained by what it says.
+fn not_the_proxy(backend: &Backend, listen: &str) -> Result<(), CommandError> {
+    let Backend::Tcp { host, port } = backend else {
+        return Ok(());
+    };
+    let addresses = |name: &str| -> Vec<SocketAddr> {
+        name.to_socket_addrs()
+            .map(Iterator::collect)
+            .unwrap_or_default()
+    };
+    let there = addresses(&format!("{host}:{port}"));
+    let is_here = addresses(listen).iter().any(|listen| {
+        there.iter().any(|address| {
+            let any = listen.ip().is_unspecified() && address.ip().is_loopback();
+            address.port() == listen.port() && (any || address.ip() == listen.ip())
+        })
+    });
+    match is_here {
+        true => Err(CommandError::Arguments(format!(
+            "{host}:{port} is where this configuration's proxy listens: explain asks the server itself; see --backend"
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// A server's definitions, and what is set in the session that the statements would be sent in.
+struct Explainer {
+    config: Config,
+    family: Family,
+    definitions: Definitions,
+    database: Option<String>,
+}
+
+impl Explainer {
+    fn change_database(&mut self, name: &str) -> Result<(), CommandError> {
+        match self.definitions.collation(name).map_err(unread)? {
+            Some(_) => {
+                self.database = Some(name.to_owned());
+                Ok(())
+            }
+            None => Err(CommandError::Explain(format!(
+                "there is no database {name}, or the account cannot see it"
+            ))),
+        }
+    }
+
+    fn explain(&mut self, sql: &str) -> Result<Explained, CommandError> {
+        let mut failed = None;
+        let Self {
+            config,
+            family,
+            definitions,
+            database,
+        } = self;
+        let explained = explain(
+            config,
+            sql,
+            database.as_deref(),
+            *family,
+            &mut |names| match tables(definitions, names, &config.keys) {
                 Ok(tables) => tables,
                 Err(error) => {
                     failed.get_or_insert(error);
@@ -89,27 +215,93 @@ impl Explain {
                 }
             },
         );
-        if let Some(error) = failed {
-            return Err(CommandError::Explain(error.to_string()));
+        match failed {
+            Some(error) => Err(unread(error)),
+            None => explained.map_err(CommandError::Explain),
         }
-        let explained = explained.map_err(CommandError::Explain)?;
-        println!("{}", explained.what);
-        if explained.tier > 0 {
-            println!("tier    {}", explained.tier);
-        }
-        if !explained.server_text.is_empty() {
-            println!("server  {}", explained.server_text);
-        }
-        match explained.learns.as_slice() {
-            [] if explained.tier > 0 && !explained.server_text.is_empty() => {
-                println!("learns  nothing of any protected value")
+    }
+
+    /// A line for each statement, and one for all.
+    fn list(&mut self, statements: &[&str]) -> Result<(), CommandError> {
+        let mut tiers = [0; 4];
+        let mut refused = 0;
+        for sql in statements {
+            if let Some(name) = used_database(sql) {
+                self.change_database(&name)?;
             }
-            lines => lines.iter().for_each(|line| println!("learns  {line}")),
+            let explained = self.explain(sql)?;
+            let what = match explained.refused {
+                true => {
+                    refused += 1;
+                    let reason = explained.what.split(": ").nth(1).unwrap_or_default();
+                    format!("refused {reason}")
+                }
+                false => {
+                    tiers[usize::from(explained.tier).min(3)] += 1;
+                    match explained.tier {
+                        0 => "relayed".to_owned(),
+                        tier => format!("tier {tier}"),
+                    }
+                }
+            };
+            println!("{what:9} {}", in_one_line(sql));
+            for line in &explained.findings {
+                println!("  warning {line}");
+            }
         }
-        for line in &explained.findings {
-            println!("warning {line}");
+        let [relayed, server, proxy, engine] = tiers;
+        println!(
+            "{} statements: {relayed} relayed untouched, {server} done by the server, {proxy} finished by the proxy, \
+             {engine} by the scratch engine, {refused} refused",
+            statements.len()
+        );
+        match refused {
+            0 => Ok(()),
+            1 => Err(CommandError::Explain("a statement is refused".into())),
+            several => Err(CommandError::Explain(format!(
+                "{several} statements are refused"
+            ))),
         }
-        Ok(())
+    }
+}
+
+/// The database of `USE database`.
+fn used_database(sql: &str) -> Option<String> {
+    let mut words = sql.split_whitespace();
+    let is_use = words.next()?.eq_ignore_ascii_case("use");
+    let name = words.next().filter(|_| is_use)?;
+    words
+        .next()
+        .is_none()
+        .then(|| name.trim_matches('`').to_owned())
+}
+
+/// A statement without its line ends, and not all of it if it is long.
+fn in_one_line(sql: &str) -> String {
+    let words: Vec<&str> = sql.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(MAX_SHOWN) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
+}
+
+fn print(explained: &Explained) {
+    println!("{}", explained.what);
+    if explained.tier > 0 {
+        println!("tier    {}", explained.tier);
+    }
+    if !explained.server_text.is_empty() {
+        println!("server  {}", explained.server_text);
+    }
+    match explained.learns.as_slice() {
+        [] if explained.tier > 0 && !explained.server_text.is_empty() => {
+            println!("learns  nothing of any protected value")
+        }
+        lines => lines.iter().for_each(|line| println!("learns  {line}")),
+    }
+    for line in &explained.findings {
+        println!("warning {line}");
     }
 }
 

@@ -17,6 +17,7 @@ mod formula;
 pub mod grams;
 pub mod lex;
 pub mod literal;
+mod named;
 mod parse;
 mod places;
 mod plan;
@@ -39,6 +40,7 @@ pub use finishing::{
     SortKey, Test,
 };
 pub use lex::{LexMode, LiteralKind};
+pub use named::{NamedTable, tables_named};
 pub use parse::SESSION_STACK;
 pub use plan::{
     Action, AliasMarks, Among, Argument, ByName, Carried, ColumnUse, Computed, Copied, Ddl,

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use onionskin_physical::{definition_text, with_ids};
 use onionskin_plan::{
-    Action, COLLATION, Catalog, Effect, Known, LexMode, Outcome as PlanOutcome, Piece, Plan,
-    Purpose, Request, Scratch, Settings, Template, UseScratch,
+    Action, COLLATION, Catalog, Ddl, Effect, Known, LexMode, Outcome as PlanOutcome, Piece, Plan,
+    Purpose, Request, Scratch, Settings, Template, UseScratch, tables_named,
 };
 
-use onionskin_schema::{PinnedTable, Pins, Policy, Table, TableName};
+use onionskin_schema::{COMMENT_MARK, NewColumn, PinnedTable, Pins, Policy, Table, TableName};
+use onionskin_value::Family;
 
 use crate::config::Config;
 
@@ -25,12 +27,25 @@ pub struct Explained {
     pub server_text: String,
     /// What the server learns, a line for each column.
     pub learns: Vec<String>,
-    /// Where `[protect]` and the tables that the statement names do not agree, a line for each.
+    /// It is refused.
+    pub refused: bool,
+    /// What may be wrong with it, a line for each: tables that `[protect]` names and that are not
+    /// as it says, tables that are not there, a statement that is not understood.
     pub findings: Vec<String>,
 }
 
 /// Reads tables by their names.
 pub type LoadTables<'l> = dyn FnMut(&[TableName]) -> Vec<Table> + 'l;
+
+/// The statements of a text that semicolons separate; the whole of it where it holds the body of a
+/// program.
+pub fn statements(text: &str) -> Result<Vec<&str>, String> {
+    let parts = onionskin_plan::lex::split(text.as_bytes(), LexMode::default());
+    Ok(match parts.map_err(|error| error.to_string())? {
+        None => vec![text.trim()],
+        Some(parts) => parts.into_iter().map(|part| &text[part]).collect(),
+    })
+}
 
 /// Explains a statement against a schema that `load` reads: it is asked for tables by their names
 /// and answers with what [`onionskin_schema::tables_from_rows`] makes of them.
@@ -38,7 +53,7 @@ pub fn explain(
     config: &Config,
     sql: &str,
     database: Option<&str>,
-    family: onionskin_value::Family,
+    family: Family,
     load: &mut LoadTables<'_>,
 ) -> Result<Explained, String> {
     let lex = LexMode::default();
@@ -79,6 +94,11 @@ pub fn explain(
             PlanOutcome::Plan(plan) => {
                 let mut explained = describe(&plan, sql, &template);
                 explained.findings = known.findings(&config.policy, &plan.names);
+                match &plan.action {
+                    Action::Relay => explained.findings.extend(known.absent(sql, database)?),
+                    Action::Define(ddl) => explained.add_definition(ddl, config, family),
+                    _ => {}
+                }
                 return Ok(explained);
             }
             PlanOutcome::Need(names) => {
@@ -118,6 +138,170 @@ impl Loaded {
         }
         findings
     }
+
+    /// What a statement may be relayed for beside having no protected table: a table that is not
+    /// there, a misspelt word. The error is that the database is not known.
+    fn absent(&self, sql: &str, database: Option<&str>) -> Result<Vec<String>, String> {
+        let Some(tables) = tables_named(sql) else {
+            let word = sql.split(|c: char| !c.is_ascii_alphabetic()).next();
+            let word = word.unwrap_or_default().to_ascii_lowercase();
+            let is_known = word.is_empty() || FIRST_WORDS.contains(&word.as_str());
+            return Ok(match is_known {
+                true => Vec::new(),
+                false => vec![format!(
+                    "no statement begins with {word:?}: the server will refuse it"
+                )],
+            });
+        };
+        let mut findings = Vec::new();
+        for (its_own, name) in tables {
+            let Some(database) = its_own.as_deref().or(database) else {
+                return Err(format!(
+                    "table {name} stands there without a database: say which with --database"
+                ));
+            };
+            let table = TableName::new(database, &name);
+            if self.tables.get(&table).is_some_and(Option::is_none) && !is_servers(database) {
+                findings.push(format!(
+                    "there is no table {database}.{name}, or the account cannot see it"
+                ));
+            }
+        }
+        Ok(findings)
+    }
+}
+
+/// Whether a database is the server's own.
+fn is_servers(database: &str) -> bool {
+    let own = ["mysql", "information_schema", "performance_schema", "sys"];
+    own.iter().any(|own| database.eq_ignore_ascii_case(own))
+}
+
+/// With what statements begin.
+const FIRST_WORDS: [&str; 70] = [
+    "alter",
+    "analyze",
+    "backup",
+    "begin",
+    "binlog",
+    "cache",
+    "call",
+    "change",
+    "check",
+    "checksum",
+    "clone",
+    "close",
+    "commit",
+    "create",
+    "deallocate",
+    "declare",
+    "delete",
+    "desc",
+    "describe",
+    "do",
+    "drop",
+    "end",
+    "execute",
+    "explain",
+    "fetch",
+    "flush",
+    "get",
+    "grant",
+    "handler",
+    "help",
+    "if",
+    "import",
+    "insert",
+    "install",
+    "kill",
+    "load",
+    "lock",
+    "loop",
+    "open",
+    "optimize",
+    "parse_vcol_expr",
+    "prepare",
+    "purge",
+    "release",
+    "rename",
+    "repair",
+    "replace",
+    "reset",
+    "resignal",
+    "restart",
+    "return",
+    "revoke",
+    "rollback",
+    "savepoint",
+    "select",
+    "set",
+    "show",
+    "shutdown",
+    "signal",
+    "start",
+    "stop",
+    "table",
+    "truncate",
+    "uninstall",
+    "unlock",
+    "update",
+    "use",
+    "values",
+    "with",
+    "xa",
+];
+
+impl Explained {
+    /// The text of a definition, and what the server learns by it. Ids are made anew each time. The
+    /// tags are left out: a definition that has them is authentic, whoever sends it.
+    fn add_definition(&mut self, ddl: &Ddl, config: &Config, family: Family) {
+        let grams = config.keeps_grams(family);
+        let columns = with_ids(ddl, &config.keys, config.suite, grams);
+        match definition_text(ddl, &columns, family, config.keys.metadata_key()) {
+            Ok(text) => self.server_text = without_tags(&String::from_utf8_lossy(&text)),
+            Err(refusal) => {
+                self.refused = true;
+                self.tier = 0;
+                self.what = format!("refused: {}", refusal.message());
+                return;
+            }
+        }
+        self.learns = columns.iter().map(learned_of_definition).collect();
+    }
+}
+
+/// A definition with `<tag>` for each tag of a comment.
+fn without_tags(text: &str) -> String {
+    let mut parts = text.split(COMMENT_MARK);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (version, rest) = part.split_once('|').unwrap_or((part, ""));
+        let rest = rest.split_once('|').map_or("", |(_, rest)| rest);
+        out.push_str(&format!("{COMMENT_MARK}{version}|<tag>|{rest}"));
+    }
+    out
+}
+
+/// What a column's definition tells the server.
+fn learned_of_definition(column: &NewColumn) -> String {
+    let capabilities = column.capabilities.list();
+    let of_values: Vec<&str> = capabilities
+        .iter()
+        .map(|word| match word.as_str() {
+            "range" => "their order",
+            "like" => "which runs of three characters they share",
+            "eq" => "which are equal",
+            _ => "which are equal to those of the other columns of their group",
+        })
+        .collect();
+    let of_values = match of_values.as_slice() {
+        [] => "nothing but lengths".to_owned(),
+        several => several.join(", "),
+    };
+    format!(
+        "{}: its name, type and default; of values to come, {of_values}",
+        column.name
+    )
 }
 
 impl Catalog for Loaded {
@@ -211,6 +395,7 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
         what,
         server_text,
         learns,
+        refused: matches!(plan.action, Action::Refuse(_)),
         findings: Vec::new(),
     }
 }

@@ -80,7 +80,7 @@ use std::sync::Arc;
 use onionskin_plan::UseScratch;
 
 pub use config::{Backend, BackendTls, Config, LoginLimits, ScratchConfig};
-pub use explain::{Explained, LoadTables, explain};
+pub use explain::{Explained, LoadTables, explain, statements};
 pub use listener::{Proxy, Stopper};
 pub use pins::{PinError, PinFile, findings_at_start};
 

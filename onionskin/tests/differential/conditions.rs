@@ -69,9 +69,23 @@ fn leaf(
     }
     out.truncate(at);
     let not = if aside.chance(25) { " NOT" } else { "" };
-    let pattern = Literal::text(&pattern(&mut aside, column));
+    let pattern = Piece::Constant(Literal::text(&pattern(&mut aside, column)), place);
+    if is_string && aside.chance(20) {
+        let operator = aside.pick(&[" LIKE", " LIKE", " =", " <>", " >="]);
+        let not = if operator == " LIKE" { not } else { "" };
+        out.push(sql(&format!("{name}{not}{operator} CONCAT(")));
+        let other = Literal::text(aside.pick(&["%", "a", "", "_", " "]));
+        let other = Piece::Constant(other, place);
+        match aside.below(3) {
+            0 => out.push(pattern),
+            1 => out.extend([other, sql(", "), pattern]),
+            _ => out.extend([pattern, sql(", "), other]),
+        }
+        out.push(sql(")"));
+        return;
+    }
     out.push(sql(&format!("{name}{not} LIKE ")));
-    out.push(Piece::Constant(pattern, place));
+    out.push(pattern);
     if aside.chance(15) {
         out.push(sql(" ESCAPE '|'"));
     }

@@ -65,7 +65,9 @@ pub fn constant(random: &mut Random, column: &Column) -> Literal {
 fn moment(random: &mut Random) -> Literal {
     if random.chance(50) {
         return Literal {
-            sql: "DATE'2020-01-31'".into(),
+            sql: random
+                .pick(&["DATE'2020-01-31'", "{d '2020-01-31'}"])
+                .into(),
             parameter: Value::Date(2020, 1, 31, 0, 0, 0, 0),
             risky: true,
         };
