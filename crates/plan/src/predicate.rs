@@ -202,10 +202,7 @@ impl Planner<'_> {
             }
         }
         match scope.resolve(parts)? {
-            Resolved::Unknown => {
-                let name = parts.last().map(|p| p.value.as_str()).unwrap_or_default();
-                refuse(&errors::UNKNOWN_COLUMN, format!("'{name}'"))
-            }
+            Resolved::Unknown => Err(self.unknown_column(parts)),
             _ => Ok(()),
         }
     }
@@ -367,7 +364,11 @@ impl Planner<'_> {
         scope: &Scope,
     ) -> Planned<()> {
         if let Expr::Identifier(_) | Expr::CompoundIdentifier(_) = other {
-            let about = format!("{} and a column that is not protected", column.path());
+            let what = match other {
+                Expr::Identifier(name) if name.value.starts_with('@') => "a variable",
+                _ => "a column that is not protected",
+            };
+            let about = format!("{} and {what}", column.path());
             return refuse(&errors::EXPRESSION, about);
         }
         if let Expr::Subquery(subquery) = other
@@ -468,8 +469,18 @@ impl Planner<'_> {
             FunctionArguments::None => Ok(()),
             FunctionArguments::Subquery(q) => self.query(q, Some(scope), Mode::Nested).map(|_| ()),
             FunctionArguments::List(list) => {
-                for argument in &list.args {
+                let keywords = keywords_of(&Self::function_name(function));
+                for (n, argument) in list.args.iter().enumerate() {
                     match argument {
+                        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(word)))
+                            if let Some(keywords) = keywords.filter(|_| n == 0) =>
+                        {
+                            let is_word = |w: &&str| word.value.eq_ignore_ascii_case(w);
+                            if word.quote_style.is_some() || !keywords.iter().any(is_word) {
+                                return NotUnderstood::PartOf("the unit", "a function").refuse();
+                            }
+                            self.judge(word)?;
+                        }
                         FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => self.scan(e, scope)?,
                         FunctionArg::Unnamed(FunctionArgExpr::Wildcard) => {}
                         _ => return NotUnderstood::PartOf("an argument", "a function").refuse(),
@@ -488,6 +499,37 @@ impl Planner<'_> {
                 Ok(())
             }
         }
+    }
+}
+
+/// What may stand as the first argument: words of the language, such as the unit in
+/// `TIMESTAMPDIFF(YEAR, a, b)`. `None` of functions without one.
+fn keywords_of(function: &str) -> Option<&'static [&'static str]> {
+    const UNITS: [&str; 18] = [
+        "microsecond",
+        "second",
+        "minute",
+        "hour",
+        "day",
+        "week",
+        "month",
+        "quarter",
+        "year",
+        "sql_tsi_second",
+        "sql_tsi_minute",
+        "sql_tsi_hour",
+        "sql_tsi_day",
+        "sql_tsi_week",
+        "sql_tsi_month",
+        "sql_tsi_quarter",
+        "sql_tsi_year",
+        "frac_second",
+    ];
+    const FORMATS: [&str; 4] = ["date", "time", "datetime", "timestamp"];
+    match function {
+        "timestampdiff" | "timestampadd" => Some(&UNITS),
+        "get_format" => Some(&FORMATS),
+        _ => None,
     }
 }
 

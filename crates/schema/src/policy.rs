@@ -4,6 +4,7 @@
 //! [protect."sbtest.*"]
 //! k = ["eq", "range"]
 //! c = []
+//! "*_id" = ["plain"]
 //! "*" = []
 //! ```
 //!
@@ -11,7 +12,7 @@
 //! case does not count. Patterns are tried from the most specific to the least: an exact table
 //! before an exact database before wildcards, and among equals the one with more letters. The first
 //! pattern with an entry for the column decides; within a pattern exact names come before
-//! wildcards. A column without any entry stays plaintext.
+//! wildcards. A column without any entry stays plaintext, and so does one whose entry is `plain`.
 //!
 //! A section that is *enforced* ([`Policy::enforce`]) also holds for tables that are there: see
 //! `enforced.rs`.
@@ -33,9 +34,12 @@ pub(crate) struct Rule {
     pub(crate) table: String,
     /// Statements near a table that is not protected as it says are refused.
     pub(crate) enforced: bool,
-    /// The most specific first.
-    pub(crate) columns: Vec<(String, Capabilities)>,
+    /// The most specific first; without capabilities where the column stays plaintext.
+    pub(crate) columns: Vec<(String, Option<Capabilities>)>,
 }
+
+/// The word of columns that stay plaintext.
+const PLAIN: &str = "plain";
 
 /// What the policy says of a column that is to be protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +65,10 @@ impl Policy {
                 })?;
             let mut columns = Vec::with_capacity(entries.len());
             for (column, words) in entries {
+                if words.len() == 1 && words[0] == PLAIN {
+                    columns.push((folded(column), None));
+                    continue;
+                }
                 let mut capabilities = Capabilities::default();
                 for word in words {
                     match word.as_str() {
@@ -81,7 +89,7 @@ impl Policy {
                         },
                     }
                 }
-                columns.push((folded(column), capabilities));
+                columns.push((folded(column), Some(capabilities)));
             }
             columns.sort_by_key(|(name, _)| specificity(name));
             rules.push(Rule {
@@ -128,15 +136,12 @@ impl Policy {
             .filter(|rule| rule.matches(&database, &table))
             .flat_map(|rule| rule.columns.iter().map(move |entry| (rule, entry)))
             .find(|(_, (pattern, _))| matches(pattern, &column))
-            .map(|(rule, (pattern, capabilities))| {
-                let named = !pattern.contains('*');
-                (
-                    rule,
-                    PolicyMatch {
-                        capabilities,
-                        named,
-                    },
-                )
+            .and_then(|(rule, (pattern, capabilities))| {
+                let found = PolicyMatch {
+                    capabilities: capabilities.as_ref()?,
+                    named: !pattern.contains('*'),
+                };
+                Some((rule, found))
             })
     }
 
@@ -204,9 +209,10 @@ impl Rule {
         !self.database.contains('*') && !self.table.contains('*')
     }
 
-    /// The columns that it names.
+    /// The columns that it names and protects.
     pub(crate) fn named(&self) -> impl Iterator<Item = &str> {
-        let names = self.columns.iter().map(|(name, _)| name.as_str());
+        let protected = self.columns.iter().filter(|(_, c)| c.is_some());
+        let names = protected.map(|(name, _)| name.as_str());
         names.filter(|name| !name.contains('*'))
     }
 }
@@ -304,6 +310,28 @@ mod tests {
         assert_eq!(find("orders", "email"), (true, false, false, true));
         assert_eq!(find("orders", "total"), (false, false, false, false));
         assert!(policy.concerns("a", "b"));
+    }
+
+    #[test]
+    fn plain_is_an_exception_from_wildcards() {
+        let policy = policy(&[
+            (
+                "*.*",
+                &[("*", &["eq"]), ("*_id", &["plain"]), ("note", &["plain"])],
+            ),
+            (
+                "shop.users",
+                &[("tax_id", &["range"]), ("name", &["plain"])],
+            ),
+        ])
+        .expect("sound");
+        let is_found = |table, column| policy.find("shop", table, column).is_some();
+        assert!(is_found("orders", "name") && !is_found("orders", "user_id"));
+        assert!(!is_found("orders", "note"));
+        assert!(is_found("users", "tax_id") && !is_found("users", "user_id"));
+        assert!(!is_found("users", "name"));
+        let beside = super::tests::policy(&[("a.b", &[("c", &["plain", "eq"])])]);
+        assert!(matches!(beside, Err(SchemaError::UnknownCapability { .. })));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::key_length::PlainPart;
 use super::key_parts::{Indexed, ProtectedPart};
 use super::reader::Reader;
 use super::{DdlPiece, Pieces, Prefixed, Reference, schema_refusal};
-use crate::errors::{self, NotUnderstood};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::planner::{Planned, identifier, quoted, refuse};
 
 /// An element of the body.
@@ -99,7 +99,7 @@ impl<'a> Body<'a> {
                 concerned && same_name(other, name)
             };
             if names[..at].iter().any(is_seen) {
-                return refuse(&errors::DUPLICATE_COLUMN, format!("'{name}'"));
+                return Err(Refusal::duplicate_column(name));
             }
         }
         Ok(())

@@ -106,10 +106,10 @@ table! {
         "A set operation over protected columns is not supported.",
         "Configure a scratch engine (docs/scratch.md), or run the parts as separate statements.";
     pub COLUMN_COUNT = "OS1022", 1136, "21S01",
-        "Column count doesn't match value count.",
+        "Column count doesn't match value count. Mostly in the server's own words, without the code.",
         "Give one value for each column.";
     pub UNKNOWN_COLUMN = "OS1023", 1054, "42S22",
-        "Unknown column.",
+        "Unknown column. Mostly in the server's own words, without the code.",
         "Check the column's name.";
     pub CANDIDATES = "OS1024", 1235, "42000",
         "The order key of a long text covers its beginning only, and the proxy cannot finish this use of it.",
@@ -136,7 +136,7 @@ table! {
         "SELECT … INTO would leave what is made from protected columns with the server, in a variable or a file, in the clear.",
         "Select it and keep it in the application; counts and unprotected columns may go INTO variables and files.";
     pub DUPLICATE_COLUMN = "OS1034", 1060, "42S21",
-        "Duplicate column name.",
+        "Duplicate column name. In the server's own words, without the code.",
         "Give the column a name that no other column of the table has.";
     pub COMPUTED_DEFAULT = "OS1035", 1235, "42000",
         "The column's value would come from an expression in its DEFAULT, or from ON UPDATE, which the scratch engine has to compute.",
@@ -232,12 +232,14 @@ enum About {
     /// A column, a clause; or nothing.
     Words(String),
     Reason(NotUnderstood),
+    /// An error of the server's own, in its words: it would raise it, if it saw the statement.
+    Server(String),
 }
 
 impl fmt::Display for About {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            About::Words(words) => f.write_str(words),
+            About::Words(words) | About::Server(words) => f.write_str(words),
             About::Reason(reason) => reason.fmt(f),
         }
     }
@@ -268,6 +270,31 @@ impl Refusal {
         }
     }
 
+    /// The server's error for a name that no column has. `place` is what the server calls the
+    /// clause: `where clause`.
+    pub(crate) fn unknown_column(name: &str, place: &str) -> Self {
+        let text = format!("Unknown column '{name}' in '{place}'");
+        Self::of_server(&UNKNOWN_COLUMN, text)
+    }
+
+    /// The server's error for a new row, counted from 1, with more or fewer values than columns.
+    pub(crate) fn column_count(row: usize) -> Self {
+        let text = format!("Column count doesn't match value count at row {row}");
+        Self::of_server(&COLUMN_COUNT, text)
+    }
+
+    /// The server's error for a name that two columns would have.
+    pub(crate) fn duplicate_column(name: &str) -> Self {
+        Self::of_server(&DUPLICATE_COLUMN, format!("Duplicate column name '{name}'"))
+    }
+
+    fn of_server(entry: &'static Entry, text: String) -> Self {
+        Refusal {
+            entry,
+            about: Box::new(About::Server(text)),
+        }
+    }
+
     /// The same under another entry, which says better what to do about it.
     pub fn under(self, entry: &'static Entry) -> Self {
         Refusal::new(entry, self.about.to_string())
@@ -286,7 +313,7 @@ impl Refusal {
     /// What was not understood, if that is why.
     pub fn reason(&self) -> Option<&NotUnderstood> {
         match self.about.as_ref() {
-            About::Words(_) => None,
+            About::Words(_) | About::Server(_) => None,
             About::Reason(reason) => Some(reason),
         }
     }
@@ -301,14 +328,15 @@ impl Refusal {
         self.entry.state
     }
 
-    /// The text for the client: code, what it is about, meaning, way out. At most 511 bytes.
+    /// The text for the client: code, what it is about, meaning, way out; of an error of the
+    /// server's own, its text. At most 511 bytes.
     pub fn message(&self) -> String {
         let e = self.entry;
         let about = self.about.to_string();
-        let mut text = if about.is_empty() {
-            format!("{}: {} {}", e.code, e.meaning, e.way_out)
-        } else {
-            format!("{} {about}: {} {}", e.code, e.meaning, e.way_out)
+        let mut text = match self.about.as_ref() {
+            About::Server(text) => text.clone(),
+            _ if about.is_empty() => format!("{}: {} {}", e.code, e.meaning, e.way_out),
+            _ => format!("{} {about}: {} {}", e.code, e.meaning, e.way_out),
         };
         if text.len() > 511 {
             let cut = (0..=511)

@@ -21,6 +21,7 @@ use crate::errors::{self, NotUnderstood};
 use crate::plan::{Action, Effect, MetRows, NewRows, ScratchWrite, WrittenColumn};
 use crate::planner::{Known, Planned, Planner, refuse};
 use crate::scope::position;
+use crate::unknown::Place;
 
 /// Plans an `INSERT`. `None`: its target is no table.
 pub(crate) fn insert(planner: &mut Planner<'_>, insert: &Insert) -> Planned<Option<Action>> {
@@ -147,7 +148,7 @@ fn column_list(
         let name = column.map_or("", |c| c.value.as_str());
         match position(table, name) {
             Some(index) => indexes.push(index),
-            None => return refuse(&errors::UNKNOWN_COLUMN, format!("'{name}'")),
+            None => return Err(planner.unknown_in(name, Place::InsertInto)),
         }
     }
     Ok((indexes, planner.closing(head)? + 1))

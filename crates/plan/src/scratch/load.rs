@@ -22,6 +22,7 @@ use crate::plan::Action;
 pub(super) use crate::plan::Load;
 use crate::planner::{Known, Planned, Planner, UseScratch, refuse};
 use crate::scope::position;
+use crate::unknown::Place;
 
 /// Functions and names of an expression.
 pub(super) struct Checked {
@@ -237,7 +238,7 @@ impl Reader<'_, '_> {
             let name = self.planner.name_of(token).unwrap_or_default();
             match position(table, &name) {
                 Some(index) => fields.indexes.push(index),
-                None => return refuse(&errors::UNKNOWN_COLUMN, format!("'{name}'")),
+                None => return Err(self.planner.unknown_in(&name, Place::InsertInto)),
             }
         }
         self.at = close + 1;
@@ -327,7 +328,7 @@ fn assignment(planner: &Planner<'_>, part: Range<usize>, table: &Arc<Table>) -> 
         return unclear();
     }
     let Some(index) = position(table, &name) else {
-        return refuse(&errors::UNKNOWN_COLUMN, format!("'{name}'"));
+        return Err(planner.unknown_in(&name, Place::Set));
     };
     let range = planner.bytes_of(&(part.start + 2..part.end));
     let text = planner.parse_text.get(range).unwrap_or_default();

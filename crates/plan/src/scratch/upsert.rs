@@ -218,7 +218,7 @@ pub(super) fn rows(
         indexes.clear();
     }
     if let Some(n) = rows.iter().position(|row| row.len() != indexes.len()) {
-        return refuse(&errors::COLUMN_COUNT, format!("row {}", n + 1));
+        return Err(Refusal::column_count(n + 1));
     }
     Ok((indexes, NewValues::Rows(at), rows))
 }

@@ -12,6 +12,7 @@ use crate::errors::{self, NotUnderstood, Refusal};
 use crate::plan::{ColumnUse, Piece, Purpose, Slot, Source, Upsert};
 use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::scope::{self, Scope};
+use crate::unknown::Place;
 
 /// How an assignment names the new row's columns.
 enum NewRow {
@@ -47,7 +48,7 @@ impl Planner<'_> {
         let (mut has_constants, mut assigned) = (false, Vec::new());
         for (assignment, tokens) in list.iter().zip(&clause.assignments) {
             let name = self.assigned_name(assignment)?;
-            let column = match self.target(&name, table)? {
+            let column = match self.target(&name, table, Place::Update)? {
                 Target::Protected(column) => column,
                 Target::Plain(_) => {
                     if is_default(&assignment.value) {
@@ -127,8 +128,8 @@ impl Planner<'_> {
             && is_left_out
         {
             // the named row has the columns that the statement gives
-            let about = format!("'{}.{}'", row.trim_matches('`'), column.column().name);
-            return refuse(&errors::UNKNOWN_COLUMN, about);
+            let name = format!("{}.{}", row.trim_matches('`'), column.column().name);
+            return Err(self.unknown_in(&name, Place::Select));
         }
         if column.column().is_required() && is_left_out {
             // servers take the column for given then, and store what they store without strict mode

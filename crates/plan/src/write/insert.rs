@@ -15,6 +15,7 @@ use crate::plan::{Action, Piece, Purpose, ResultItem, Upsert};
 use crate::planner::{Known, Planned, Planner, refuse};
 use crate::query::Mode;
 use crate::scope::{self, Scope};
+use crate::unknown::Place;
 
 impl Planner<'_> {
     /// Plans an `INSERT` or a `REPLACE`.
@@ -143,7 +144,7 @@ impl Planner<'_> {
         if self.request.settings.family == Family::MariaDb {
             for assignment in list {
                 let name = self.assigned_name(assignment)?;
-                if let Target::Protected(column) = self.target(&name, table)?
+                if let Target::Protected(column) = self.target(&name, table, Place::Update)?
                     && column.column().is_required()
                 {
                     assigned.push(column.index);

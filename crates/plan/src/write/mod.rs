@@ -29,6 +29,7 @@ use crate::lex::TokenKind as LexKind;
 use crate::plan::{ColumnUse, Piece, Purpose, RowFilter, Source, Text};
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
 use crate::scope::{Scope, position};
+use crate::unknown::Place;
 
 /// A column of an `INSERT`'s list.
 enum Target {
@@ -53,9 +54,9 @@ impl Old {
 }
 
 impl Planner<'_> {
-    fn target(&mut self, column: &str, table: &Arc<Table>) -> Planned<Target> {
+    fn target(&mut self, column: &str, table: &Arc<Table>, place: Place) -> Planned<Target> {
         let Some(index) = position(table, column) else {
-            return refuse(&errors::UNKNOWN_COLUMN, format!("'{column}'"));
+            return Err(self.unknown_in(column, place));
         };
         let found = &table.columns[index];
         Ok(match found.protection {

@@ -18,6 +18,7 @@ use crate::plan::{ColumnUse, Piece, Source, Text, Upsert};
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
 use crate::scope::Scope;
 use crate::template::Rows;
+use crate::unknown::Place;
 
 /// Where the rows of an `INSERT` go.
 pub(super) struct Destination<'i> {
@@ -115,7 +116,7 @@ impl Planner<'_> {
         let mut targets = Vec::new();
         if !self.tokens.get(open).is_some_and(|t| t.is(b'(')) {
             for column in to.table.columns.iter().filter(|c| !c.invisible) {
-                targets.push(self.target(&column.name, to.table)?);
+                targets.push(self.target(&column.name, to.table, Place::InsertInto)?);
             }
             let end = self.tokens[name].end;
             return Ok(ColumnList {
@@ -128,7 +129,7 @@ impl Planner<'_> {
         for column in columns {
             let parts = self.judge_name(column)?;
             let column = parts.last().cloned().unwrap_or_default();
-            targets.push(self.target(&column, to.table)?);
+            targets.push(self.target(&column, to.table, Place::InsertInto)?);
         }
         Ok(ColumnList {
             targets,
@@ -203,7 +204,7 @@ impl Planner<'_> {
         if cells.is_empty() && !new.targets.is_empty() {
             self.row_of_defaults(new, number, &mut row);
         } else if cells.len() != new.targets.len() {
-            return refuse(&errors::COLUMN_COUNT, format!("row {number}"));
+            return Err(Refusal::column_count(number));
         }
         for (cell, target) in cells.iter().zip(new.targets) {
             match target {
@@ -382,7 +383,7 @@ impl Planner<'_> {
         let mut row = Vec::new();
         for (assignment, tokens) in assignments.iter().zip(&parts) {
             let name = self.assigned_name(assignment)?;
-            let target = self.target(&name, to.table)?;
+            let target = self.target(&name, to.table, Place::InsertInto)?;
             let value = self.value_tokens(tokens)?;
             match &target {
                 Target::Protected(column) => {

@@ -136,7 +136,7 @@ impl Planner<'_> {
             let name = idents.last().map(|i| i.value.clone()).unwrap_or_default();
             match scope.resolve(&idents)? {
                 Resolved::Unknown => {
-                    return refuse(&errors::UNKNOWN_COLUMN, format!("'{name}'"));
+                    return Err(self.unknown_column(&idents));
                 }
                 Resolved::Plain => {
                     if let [ident] = idents.as_slice() {

@@ -152,7 +152,7 @@ impl Specifications {
 
 /// Refuses a column's name.
 pub(super) fn duplicate(name: &str) -> Refusal {
-    Refusal::new(&errors::DUPLICATE_COLUMN, format!("'{name}'"))
+    Refusal::duplicate_column(name)
 }
 
 /// What stands in the parentheses, if nothing stands behind them.
