@@ -127,8 +127,12 @@ impl Planner<'_> {
             match tokens.next()? {
                 token if token.is(b',') => {}
                 token if token.is(b')') => {
-                    let Range { start, end } = found?;
-                    return Some((word.start..token.end, Source::Joined { start, end }));
+                    let found = found?;
+                    let source = Source::Joined {
+                        first: found.start,
+                        count: u16::try_from(found.len()).ok()?,
+                    };
+                    return Some((word.start..token.end, source));
                 }
                 _ => return None,
             }

@@ -202,7 +202,7 @@ impl Planner<'_> {
             }
         }
         match scope.resolve(parts)? {
-            Resolved::Unknown => Err(self.unknown_column(parts)),
+            Resolved::Unknown => Err(self.unknown_column(parts, scope)),
             _ => Ok(()),
         }
     }

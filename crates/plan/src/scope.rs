@@ -200,7 +200,7 @@ impl<'p> Scope<'p> {
     }
 
     /// Whether some source's columns are not known (a temporary table, a view out of sight).
-    fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         self.sources
             .iter()
             .any(|s| s.table.is_none() && s.exports.is_none())

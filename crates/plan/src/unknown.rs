@@ -3,9 +3,10 @@
 use onionskin_value::Family;
 use sqlparser::ast::Ident;
 
-use crate::errors::Refusal;
+use crate::errors::{self, Refusal};
 use crate::lex::Token;
 use crate::planner::Planner;
+use crate::scope::Scope;
 
 /// Where a name stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,9 +63,16 @@ impl Place {
 }
 
 impl Planner<'_> {
-    /// The server's error for a name that no column has, as it is written.
-    pub(crate) fn unknown_column(&self, parts: &[Ident]) -> Refusal {
+    /// The error for a name that no column has, as it is written: the server's, where it is certain
+    /// that it would have one. In a subquery the name may be an alias of the query around it, and
+    /// in new rows on MariaDB that of a value.
+    pub(crate) fn unknown_column(&self, parts: &[Ident], scope: &Scope) -> Refusal {
         let name: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+        let is_certain = scope.parent.is_none() && !scope.sources.is_empty() && !scope.is_open();
+        if !is_certain {
+            let name = name.last().copied().unwrap_or_default();
+            return Refusal::new(&errors::UNKNOWN_COLUMN, format!("'{name}'"));
+        }
         let at = parts.first().and_then(|part| {
             let offset = self.offset(part.span);
             self.token_at(offset).ok()

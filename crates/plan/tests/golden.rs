@@ -233,7 +233,7 @@ fn source(s: Source) -> String {
         Source::Moment { index, is_date } => {
             format!("{}{index}", if is_date { "date " } else { "timestamp " })
         }
-        Source::Joined { start, end } => format!("{start} to {}", end - 1),
+        Source::Joined { first, count } => format!("{first} to {}", first + usize::from(count) - 1),
         Source::Null => "NULL".into(),
         Source::Bool(b) => b.to_string(),
         Source::Default => "default".into(),

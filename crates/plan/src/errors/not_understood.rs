@@ -192,7 +192,9 @@ reasons! {
         SystemTable = "a system table";
         /// On the scratch engine tables are temporary, and MySQL opens those once in a statement.
         UsedTwice(what: &'static str) = "{what} that is used twice";
-        /// The column is called by its text, in which the table would get another name.
+        /// The column is called by its text, in which the table would get another name. In a
+        /// SELECT that is no part of another statement the proxy names it, unless its text is
+        /// long, or has other characters than those of ASCII, line ends or comments in it.
         UsedTwiceUnnamed =
             "a table that is used twice within a column without a name (give it one with AS)";
         /// The proxy would read and write in steps, where the server does it at once or refuses it.

@@ -80,10 +80,11 @@ pub enum Carried {
     Epoch,
 }
 
-/// A reference to a table that is written otherwise for the scratch engine.
+/// A part of the statement that is written otherwise for the scratch engine: a reference to a
+/// table, or the end of an item that gets a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renamed {
-    /// The tokens of the table's name: the first, and one past the last.
+    /// Its tokens: the first, and one past the last.
     pub tokens: (usize, usize),
     /// What stands there instead.
     pub text: String,

@@ -79,12 +79,12 @@ pub enum Source {
         /// The word is DATE.
         is_date: bool,
     },
-    /// The texts with these indexes, one behind the other, as `CONCAT` has them.
+    /// Texts that follow each other, put together as by `CONCAT`.
     Joined {
         /// Index into the template's literals.
-        start: usize,
-        /// The one behind the last.
-        end: usize,
+        first: usize,
+        /// How many they are; few, so that a source stays small.
+        count: u16,
     },
     /// `NULL`.
     Null,
@@ -135,9 +135,9 @@ impl Source {
                 index: index + base,
                 is_date,
             },
-            Source::Joined { start, end } => Source::Joined {
-                start: start + base,
-                end: end + base,
+            Source::Joined { first, count } => Source::Joined {
+                first: first + base,
+                count,
             },
             other => other,
         }

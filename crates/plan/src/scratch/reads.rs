@@ -81,22 +81,24 @@ impl Named {
     }
 }
 
+/// What may stand before a select list.
+const BEFORE_LIST: [&str; 12] = [
+    "select",
+    "all",
+    "distinct",
+    "distinctrow",
+    "high_priority",
+    "straight_join",
+    "sql_small_result",
+    "sql_big_result",
+    "sql_buffer_result",
+    "sql_cache",
+    "sql_no_cache",
+    "sql_calc_found_rows",
+];
+
 /// Whether a star stands for columns. It multiplies behind an operand, and counts in `COUNT(*)`.
 fn is_wildcard(planner: &Planner<'_>, at: usize) -> bool {
-    const BEFORE_LIST: [&str; 12] = [
-        "select",
-        "all",
-        "distinct",
-        "distinctrow",
-        "high_priority",
-        "straight_join",
-        "sql_small_result",
-        "sql_big_result",
-        "sql_buffer_result",
-        "sql_cache",
-        "sql_no_cache",
-        "sql_calc_found_rows",
-    ];
     let sql = planner.sql();
     if !planner.tokens[at].is(b'*') {
         return false;
@@ -207,7 +209,7 @@ pub(super) fn reads(
     let named = Named::of(planner, tokens);
     let mut seen: HashMap<TableName, usize> = HashMap::new();
     let mut reads = Vec::new();
-    let mut renamed = Vec::new();
+    let mut renamed: Vec<Renamed> = Vec::new();
     for reference in found {
         let table = Arc::clone(&reference.table);
         let key = TableName::folded(&table.database, &table.name);
@@ -216,6 +218,12 @@ pub(super) fn reads(
         let mut name = table.name.clone();
         if *number > 1 {
             name = format!("onionskin${}", reads.len() + 1);
+            if reference.names_column {
+                let named = named_as_before(planner, &reference)?;
+                if renamed.iter().all(|other| other.tokens != named.tokens) {
+                    renamed.push(named);
+                }
+            }
             let text = other_name(planner, &reference, &name)?;
             let tokens = (reference.name.start, reference.name.end);
             renamed.push(Renamed { tokens, text });
@@ -302,9 +310,6 @@ fn read_columns(
 
 /// What stands for a reference to a table that was referred to before: a table of this name.
 fn other_name(planner: &Planner<'_>, reference: &Reference, name: &str) -> Planned<String> {
-    if reference.names_column {
-        return NotUnderstood::UsedTwiceUnnamed.refuse();
-    }
     if reference.alias.is_none() && has_long_names(planner) {
         return NotUnderstood::Beside(
             "columns named with their database",
@@ -319,6 +324,57 @@ fn other_name(planner: &Planner<'_>, reference: &Reference, name: &str) -> Plann
         text.push_str(&quoted(&table.name));
     }
     Ok(text)
+}
+
+/// Gives the column of the result in which a table stands the name that it would have if the table
+/// were not renamed: its text. The statement must be one SELECT.
+fn named_as_before(planner: &mut Planner<'_>, reference: &Reference) -> Planned<Renamed> {
+    /// What servers take as an alias, in characters; more than that is cut in other names.
+    const MAX_NAME: usize = 255;
+    let unnamed = || NotUnderstood::UsedTwiceUnnamed.into();
+    let item = item_around(planner, reference.name.start).ok_or_else(unnamed)?;
+    let last = item.end - 1;
+    let bytes = planner.tokens[item.start].start..planner.tokens[last].end;
+    let name = std::str::from_utf8(&planner.sql()[bytes.clone()]).unwrap_or_default();
+    // Servers differ in what of blanks and comments is in a name.
+    let is_plain = name.bytes().all(|b| b == b' ' || b.is_ascii_graphic()) && !name.contains("/*");
+    if !reference.names_result || !is_plain || name.is_empty() || name.len() > MAX_NAME {
+        return Err(unnamed());
+    }
+    let end = planner.tokens[last].start - bytes.start;
+    let text = format!("{} AS {}", &name[end..], quoted(name));
+    planner.pin_within(&bytes);
+    Ok(Renamed {
+        tokens: (last, item.end),
+        text,
+    })
+}
+
+/// The tokens of the item of the select list around a token, if the statement is one SELECT.
+fn item_around(planner: &Planner<'_>, place: usize) -> Option<Range<usize>> {
+    const SETS: [&str; 4] = ["union", "intersect", "except", "minus"];
+    let sql = planner.sql();
+    let tokens = &planner.tokens;
+    if !tokens.first()?.is_word(sql, "select") {
+        return None;
+    }
+    let modifies = |t: &&Token| BEFORE_LIST.iter().any(|w| t.is_word(sql, w));
+    let start = tokens.iter().take_while(modifies).count();
+    let (mut depth, mut from) = (0usize, None);
+    for (at, token) in tokens.iter().enumerate().skip(start) {
+        if token.is(b'(') {
+            depth += 1;
+        } else if token.is(b')') {
+            depth = depth.checked_sub(1)?;
+        } else if depth == 0 && SETS.iter().any(|w| token.is_word(sql, w)) {
+            return None;
+        } else if depth == 0 && from.is_none() && token.is_word(sql, "from") {
+            from = Some(at);
+        }
+    }
+    let list = start..from.unwrap_or(tokens.len());
+    let mut items = planner.split_commas(list).into_iter();
+    items.find(|item| item.contains(&place))
 }
 
 /// The read of all columns of a table but the generated ones, which follow from others.

@@ -37,6 +37,8 @@ pub(super) struct Reference {
     /// Its name stands in an item of a select list that has no name of its own: the text is the
     /// column's name.
     pub names_column: bool,
+    /// The column is one of the result.
+    pub names_result: bool,
     /// Columns that the statement writes without naming them.
     pub written: Vec<usize>,
 }
@@ -52,6 +54,7 @@ impl Reference {
             outermost: false,
             optional: false,
             names_column: false,
+            names_result: false,
             written: Vec::new(),
         }
     }
@@ -81,6 +84,8 @@ struct Walk<'w, 'a> {
     opaque: bool,
     /// First tokens of table names in items without names.
     in_names: HashSet<usize>,
+    /// Those of them in items of the result.
+    in_result: HashSet<usize>,
 }
 
 /// Finds the references to tables in a query; `locks`: it locks the rows that it reads.
@@ -143,6 +148,7 @@ fn through(
         visible: Vec::new(),
         opaque: false,
         in_names: HashSet::new(),
+        in_result: HashSet::new(),
     };
     first(&mut walk)?;
     if let ControlFlow::Break(refusal) = statement.visit(&mut walk) {
@@ -342,6 +348,9 @@ impl Walk<'_, '_> {
                 for name in &written.0 {
                     let place = self.place(name)?;
                     self.in_names.insert(place.start);
+                    if self.depth == 1 {
+                        self.in_result.insert(place.start);
+                    }
                 }
             }
         }
@@ -528,8 +537,10 @@ impl Walk<'_, '_> {
                     return refuse(&errors::DAMAGED, about);
                 }
                 let names_column = self.in_names.contains(&place.start);
+                let names_result = self.in_result.contains(&place.start);
                 self.found.push(Reference {
                     names_column,
+                    names_result,
                     table,
                     alias,
                     name: place,

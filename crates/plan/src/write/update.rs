@@ -136,7 +136,7 @@ impl Planner<'_> {
             let name = idents.last().map(|i| i.value.clone()).unwrap_or_default();
             match scope.resolve(&idents)? {
                 Resolved::Unknown => {
-                    return Err(self.unknown_column(&idents));
+                    return Err(self.unknown_column(&idents, scope));
                 }
                 Resolved::Plain => {
                     if let [ident] = idents.as_slice() {

@@ -71,9 +71,10 @@ impl<'a> Binder<'a> {
                 let parts = self.moment(index, is_date, wanted)?;
                 Input::Temporal(parts)
             }
-            Source::Joined { start, end } => {
-                let values = &self.values;
-                values.joined(start..end, self.state, scratch, wanted.used)?
+            Source::Joined { first, count } => {
+                let range = first..first + usize::from(count);
+                self.values
+                    .joined(range, self.state, scratch, wanted.used)?
             }
             Source::Default | Source::Omitted { .. } => return self.default(wanted, warnings),
             Source::Null => Input::Null,

@@ -31,9 +31,9 @@ impl Binder<'_> {
                 self.values
                     .input(index, negative, self.state, &mut buffer, &path)?
             }
-            Source::Joined { start, end } => {
-                self.values
-                    .joined(start..end, self.state, &mut buffer, used)?
+            Source::Joined { first, count } => {
+                let range = first..first + usize::from(count);
+                self.values.joined(range, self.state, &mut buffer, used)?
             }
             Source::Moment { .. }
             | Source::Default
