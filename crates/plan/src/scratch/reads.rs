@@ -81,24 +81,22 @@ impl Named {
     }
 }
 
-/// What may stand before a select list.
-const BEFORE_LIST: [&str; 12] = [
-    "select",
-    "all",
-    "distinct",
-    "distinctrow",
-    "high_priority",
-    "straight_join",
-    "sql_small_result",
-    "sql_big_result",
-    "sql_buffer_result",
-    "sql_cache",
-    "sql_no_cache",
-    "sql_calc_found_rows",
-];
-
 /// Whether a star stands for columns. It multiplies behind an operand, and counts in `COUNT(*)`.
 fn is_wildcard(planner: &Planner<'_>, at: usize) -> bool {
+    const BEFORE_LIST: [&str; 12] = [
+        "select",
+        "all",
+        "distinct",
+        "distinctrow",
+        "high_priority",
+        "straight_join",
+        "sql_small_result",
+        "sql_big_result",
+        "sql_buffer_result",
+        "sql_cache",
+        "sql_no_cache",
+        "sql_calc_found_rows",
+    ];
     let sql = planner.sql();
     if !planner.tokens[at].is(b'*') {
         return false;
@@ -352,29 +350,13 @@ fn named_as_before(planner: &mut Planner<'_>, reference: &Reference) -> Planned<
 
 /// The tokens of the item of the select list around a token, if the statement is one SELECT.
 fn item_around(planner: &Planner<'_>, place: usize) -> Option<Range<usize>> {
-    const SETS: [&str; 4] = ["union", "intersect", "except", "minus"];
-    let sql = planner.sql();
-    let tokens = &planner.tokens;
-    if !tokens.first()?.is_word(sql, "select") {
+    let is_select = planner.tokens.first()?.is_word(planner.sql(), "select");
+    let clauses = planner.clauses(0).ok().filter(|_| is_select)?;
+    let mut behind = planner.tokens.get(clauses.end..)?.iter();
+    if !behind.all(|token| token.is(b';')) {
         return None;
     }
-    let modifies = |t: &&Token| BEFORE_LIST.iter().any(|w| t.is_word(sql, w));
-    let start = tokens.iter().take_while(modifies).count();
-    let (mut depth, mut from) = (0usize, None);
-    for (at, token) in tokens.iter().enumerate().skip(start) {
-        if token.is(b'(') {
-            depth += 1;
-        } else if token.is(b')') {
-            depth = depth.checked_sub(1)?;
-        } else if depth == 0 && SETS.iter().any(|w| token.is_word(sql, w)) {
-            return None;
-        } else if depth == 0 && from.is_none() && token.is_word(sql, "from") {
-            from = Some(at);
-        }
-    }
-    let list = start..from.unwrap_or(tokens.len());
-    let mut items = planner.split_commas(list).into_iter();
-    items.find(|item| item.contains(&place))
+    clauses.items.into_iter().find(|item| item.contains(&place))
 }
 
 /// The read of all columns of a table but the generated ones, which follow from others.
