@@ -18,6 +18,7 @@ on_both_servers!(
     an_unknown_statement_is_an_error_that_is_kept,
     computed_assignments_beside_a_wrong_value,
     without_room_for_errors_none_is_shown,
+    a_null_in_the_only_row_of_an_insert,
 );
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, k INT {eq, range}, s VARCHAR(5) {eq}, free VARCHAR(20) {}, \
@@ -322,5 +323,63 @@ fn without_room_for_errors_none_is_shown(kind: Kind) {
         pair.same(sql);
         pair.same("SHOW WARNINGS");
         pair.same("SHOW ERRORS");
+    }
+}
+
+/// MariaDB adds an error without a cause to that of a NULL, where the statement inserts one row and
+/// names its columns.
+fn a_null_in_the_only_row_of_an_insert(kind: Kind) {
+    let table = "CREATE TABLE t (id INT PRIMARY KEY, e INT NOT NULL {range}, s VARCHAR(5) {eq}, p INT NOT NULL)";
+    let Some(mut pair) = Pair::of(kind, false, &[table]) else {
+        return;
+    };
+    const QUESTIONS: [&str; 4] = [
+        "SELECT @@warning_count, @@error_count",
+        "SHOW WARNINGS",
+        "SHOW ERRORS",
+        "SHOW COUNT(*) WARNINGS",
+    ];
+    let mut told = 0;
+    for sql in [
+        "INSERT INTO t (id, e, s, p) VALUES (1, NULL, 'a', 2)",
+        "INSERT INTO t VALUES (1, NULL, 'a', 2)",
+        "INSERT INTO t SET p = 2, id = 1, e = NULL",
+        "REPLACE INTO t (id, p, e) VALUES (1, 2, NULL)",
+        "INSERT INTO t (id, e, p) VALUES (1, NULL, NULL)",
+        "INSERT INTO t (id, e, p) VALUES (1, 1, 1), (2, NULL, 2)",
+        "INSERT INTO t (id, e, p) VALUES (1, NULL, 1) ON DUPLICATE KEY UPDATE p = 2",
+        "INSERT INTO t (id, e, s, p) VALUES (1, 1, 'too long', 1)",
+        "INSERT INTO t (id, p) VALUES (1, 2)",
+        "INSERT IGNORE INTO t (id, e, p) VALUES (1, NULL, 2)",
+        "UPDATE t SET e = NULL WHERE id = 1",
+    ] {
+        for question in QUESTIONS {
+            pair.both("DELETE FROM t");
+            pair.same(sql);
+            told += usize::from(pair.same_if_done(question));
+        }
+    }
+    assert!(told > 36, "{told}");
+    use ::mysql::Value;
+    let (null, two) = (Value::NULL, Value::Int(2));
+    for (sql, parameters) in [
+        (
+            "INSERT INTO t (id, e, p) VALUES (?, ?, ?)",
+            vec![two.clone(), null.clone(), two.clone()],
+        ),
+        (
+            "REPLACE INTO t (id, p, e) VALUES (?, ?, NULL)",
+            vec![two.clone(), two.clone()],
+        ),
+        (
+            "INSERT INTO t SET id = ?, p = 7, e = ?",
+            vec![two.clone(), null.clone()],
+        ),
+        ("INSERT INTO t VALUES (?, ?, 's', 1)", vec![two, null]),
+    ] {
+        for question in QUESTIONS {
+            assert!(pair.same_if_done_with(sql, &parameters), "{sql}");
+            pair.same_if_done(question);
+        }
     }
 }

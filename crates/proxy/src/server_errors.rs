@@ -16,6 +16,8 @@ pub(crate) const UNKNOWN_KEY_COLUMN: u16 = 1072;
 pub(crate) const UNKNOWN_COLUMN_OR_KEY: u16 = 1091;
 /// `ER_TABLE_NOT_LOCKED_FOR_WRITE`
 pub(crate) const LOCKED_FOR_READING: u16 = 1099;
+/// `ER_UNKNOWN_ERROR`
+pub(crate) const UNKNOWN_ERROR: u16 = 1105;
 /// `ER_WRONG_VALUE_COUNT_ON_ROW`
 pub(crate) const COLUMN_COUNT: u16 = 1136;
 /// `ER_NO_SUCH_TABLE`

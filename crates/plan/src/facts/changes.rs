@@ -24,6 +24,15 @@ impl Words<'_> {
         })
     }
 
+    /// A parenthesis or SET before the rows.
+    pub(super) fn lists_columns(&self) -> bool {
+        const ROWS: [&str; 5] = ["values", "value", "select", "with", "table"];
+        let mut head = self.all.iter();
+        let found =
+            head.find(|w| w.is_sign(b'(') || w.is("set") || ROWS.iter().any(|rows| w.is(rows)));
+        found.is_some_and(|w| w.is_sign(b'(') || w.is("set"))
+    }
+
     /// Whether several assignments stand behind SET, and one is more than a constant.
     pub(super) fn computes_among_others(&self) -> bool {
         const ENDS: [&str; 3] = ["where", "order", "limit"];
@@ -87,6 +96,21 @@ mod tests {
             assert_eq!(facts(sql).is_lenient(None), several, "{sql}");
         }
         assert!(facts("UPDATE t SET a = NULL").is_lenient(None));
+    }
+
+    #[test]
+    fn columns_are_listed_before_the_rows() {
+        for (sql, listed) in [
+            ("INSERT INTO t VALUES (1, 2)", false),
+            ("INSERT t (a) VALUES (1)", true),
+            ("REPLACE INTO db.`t`(a, b) VALUE (1, 2)", true),
+            ("INSERT INTO t SET a = 1", true),
+            ("INSERT INTO `set` VALUES (1)", false),
+            ("INSERT INTO t SELECT (1)", false),
+            ("UPDATE t SET a = 1", false),
+        ] {
+            assert_eq!(facts(sql).lists_columns, listed, "{sql}");
+        }
     }
 
     #[test]

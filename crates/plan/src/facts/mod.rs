@@ -33,6 +33,8 @@ pub struct Facts {
     /// `INSERT`, `REPLACE` with several rows behind `VALUES`. Of folded rows, see
     /// [`Self::is_lenient`].
     pub several_rows: bool,
+    /// `INSERT`, `REPLACE` that name the columns of their rows.
+    pub lists_columns: bool,
     /// It calls a program, or may do so. What a program has done stays done if it fails.
     pub calls: bool,
     /// It changes rows and shows them.
@@ -130,6 +132,7 @@ impl Facts {
             verb,
             ignore: words.says_ignore(),
             several_rows: matches!(verb, Verb::Insert | Verb::Replace) && words.has_several_rows(),
+            lists_columns: matches!(verb, Verb::Insert | Verb::Replace) && words.lists_columns(),
             calls: words.calls(),
             returns: verb != Verb::Select && words.says("returning"),
             has_parenthesis: words.has_parenthesis(),

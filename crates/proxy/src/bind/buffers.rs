@@ -23,6 +23,8 @@ pub(crate) struct Buffers {
     pub looked_up: Vec<LookedUp>,
     /// A value was refused beside others that may have raised warnings before it.
     pub refused_among_others: bool,
+    /// It is of the only new row, whose columns the statement names.
+    pub refused_in_listed_row: bool,
     /// What the values before one that was refused have raised.
     pub before_refused: Vec<Warning>,
     /// How often the server raises the error of the value that was refused: see

@@ -61,6 +61,8 @@ impl<'a> Binder<'a> {
             let early =
                 at_once && matches!(failure, Failure::Value(e) if is_early(e, self.state.family));
             self.buffers.refused_among_others = !early && self.others_may_warn(source);
+            let is_one_row = !self.mode.lenient_nulls;
+            self.buffers.refused_in_listed_row = is_one_row && self.keyed.plan.facts.lists_columns;
             self.buffers.before_refused.clone_from(&self.warnings);
         }
         bound

@@ -12,6 +12,7 @@ use super::words::{tell_as, tells_of_values};
 use super::{MAX_KEPT_WARNINGS, name_of};
 use crate::error::{Failure, Outcome};
 use crate::exchange::Found;
+use crate::server_errors::UNKNOWN_ERROR;
 use crate::session::{Session, without_physical};
 
 impl Session {
@@ -231,6 +232,10 @@ impl Session {
                         for _ in 0..self.diagnostics.error_times {
                             self.write_condition(b"Error", *code, message, &mut places)?;
                         }
+                        if self.diagnostics.has_unknown {
+                            let text = b"Unknown error";
+                            self.write_condition(b"Error", UNKNOWN_ERROR, text, &mut places)?;
+                        }
                     }
                     self.write_end(step)?;
                 }
@@ -311,7 +316,7 @@ impl Session {
         let found = self.server.found;
         let surplus = std::mem::take(&mut self.diagnostics.surplus);
         let error = self.diagnostics.error.is_some();
-        let times = self.diagnostics.error_times as i64;
+        let times = self.diagnostics.error_times as i64 + i64::from(self.diagnostics.has_unknown);
         let list = self.diagnostics.list.iter().flatten();
         let is_error =
             |row: &&Vec<Option<Vec<u8>>>| row.first().and_then(Option::as_deref) == Some(b"Error");

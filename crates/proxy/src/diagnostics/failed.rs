@@ -6,6 +6,7 @@ use onionskin_wire::messages::ErrPacket;
 use super::{Diagnostics, hides_token, tell_as, tells_of};
 use crate::error::Failure;
 use crate::exchange::Rows;
+use crate::server_errors::NOT_NULL;
 use crate::session::{Session, StatementRun};
 
 /// Errors that a statement meets before it looks at a value: no privilege, no such table or column,
@@ -60,6 +61,8 @@ impl Session {
                 let is_value = matches!(failure, Failure::Value(_));
                 let said = std::mem::take(&mut self.buffers.before_refused);
                 let others = std::mem::take(&mut self.buffers.refused_among_others);
+                let is_listed = std::mem::take(&mut self.buffers.refused_in_listed_row);
+                let is_null = is_value && packet.code == NOT_NULL;
                 Diagnostics {
                     warnings: if is_value { said } else { Vec::new() },
                     error_times: match is_value {
@@ -67,6 +70,7 @@ impl Session {
                         false => 1,
                     },
                     error: Some((packet.code, packet.message.to_vec())),
+                    has_unknown: is_null && is_listed && self.state.family == Family::MariaDb,
                     row_count: Some(-1),
                     unclear: others && is_value || is_unclear(&run, self.state.family),
                     ..Diagnostics::default()

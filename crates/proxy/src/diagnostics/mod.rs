@@ -49,6 +49,9 @@ pub(crate) struct Diagnostics {
     pub error: Option<(u16, Vec<u8>)>,
     /// How often it was raised.
     pub error_times: u64,
+    /// Behind it stands the error without a cause that MariaDB adds to that of a NULL in the only
+    /// new row of a statement which names the row's columns.
+    pub has_unknown: bool,
     /// The client's words for an error that the server remembers in words of its own, about a
     /// token.
     pub told: Option<(u16, Vec<u8>)>,
@@ -94,6 +97,7 @@ impl Diagnostics {
         self.if_met.clear();
         self.error = None;
         self.error_times = 0;
+        self.has_unknown = false;
         self.told = None;
         self.list = None;
         self.row_count = None;
