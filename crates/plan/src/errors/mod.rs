@@ -295,6 +295,14 @@ impl Refusal {
         }
     }
 
+    /// The same as a refusal, with its code, if it is an error in the server's words.
+    pub fn coded(&self) -> Option<Self> {
+        match self.about.as_ref() {
+            About::Server(words) => Some(Refusal::new(self.entry, words.clone())),
+            About::Words(_) | About::Reason(_) => None,
+        }
+    }
+
     /// The same under another entry, which says better what to do about it.
     pub fn under(self, entry: &'static Entry) -> Self {
         Refusal::new(entry, self.about.to_string())

@@ -465,6 +465,14 @@ impl Session {
             self.farewell(&failure);
             return Err(WireError::Closed);
         }
+        // On MariaDB such a statement is the transaction of which something was said, and the
+        // server has not seen it.
+        let coded = match failure {
+            Failure::Refused(refusal) if self.has_next_transaction() => refusal.coded(),
+            _ => None,
+        };
+        let coded = coded.map(Failure::Refused);
+        let failure = coded.as_ref().unwrap_or(failure);
         if let Some(packet) = failure.packet() {
             let mut out = Vec::new();
             packet.encode(&mut out);
