@@ -271,7 +271,7 @@ const UNKNOWN_CAPABILITY: ErrorEntry = entry(
     "schema-unknown-capability",
     1105,
     "HY000",
-    "use \"eq\", \"range\" or \"join:NAME\"",
+    "use \"eq\", \"range\", \"like\" and \"join:NAME\", or \"plain\" alone",
 );
 const BAD_PATTERN: ErrorEntry = entry(
     "schema-bad-pattern",
