@@ -114,8 +114,8 @@ impl Explain {
                 let explained = explainer.explain(one)?;
                 print(&explained);
                 match explained.refused {
-                    true => Err(CommandError::Explain("the statement is refused".into())),
-                    false => Ok(()),
+                    Some(_) => Err(CommandError::Explain("the statement is refused".into())),
+                    None => Ok(()),
                 }
             }
             several => explainer.list(several),
@@ -230,13 +230,12 @@ impl Explainer {
                 self.change_database(&name)?;
             }
             let explained = self.explain(sql)?;
-            let what = match explained.refused {
-                true => {
+            let what = match &explained.refused {
+                Some(reason) => {
                     refused += 1;
-                    let reason = explained.what.split(": ").nth(1).unwrap_or_default();
                     format!("refused {reason}")
                 }
-                false => {
+                None => {
                     tiers[usize::from(explained.tier).min(3)] += 1;
                     match explained.tier {
                         0 => "relayed".to_owned(),

@@ -165,6 +165,11 @@ fn many_statements_get_a_line_each(kind: Kind) {
         "{text}"
     );
     assert!(lines[7].ends_with(", 1 refused"), "{text}");
+    let (code, text) = place
+        .in_app("ALTER TABLE users MODIFY name VARCHAR(40) ENCRYPTED FOR (eq, range); SELECT 1");
+    assert_eq!(code, 1, "{text}");
+    let command = "refused OS1040 onionskin migrate app.users --add \"name: range\" ALTER TABLE";
+    assert!(text.starts_with(command), "{text}");
     let (code, _) = place.explain(&["--file", "absent.sql"]);
     assert_eq!(code, 1);
     let input = std::fs::File::open(&file).expect("readable");

@@ -480,6 +480,11 @@ fn units_are_no_columns(kind: Kind) {
             )));
         }
         assert!(pair.same_if_done("SELECT d, GREATEST(year, 1) FROM t ORDER BY id"));
+        // A name in quotes may be a stored function's, and what looks like a unit a column.
+        let named = "CREATE TABLE w (id INT PRIMARY KEY, day DATETIME {range})";
+        pair.create(named);
+        let is_done = pair.same_if_done("SELECT `timestampdiff`(day, day, day) FROM w");
+        assert!(with_engine || !is_done);
         let plain = "SELECT d, TIMESTAMPDIFF(YEAR, p, '2024-01-01') FROM t ORDER BY id";
         assert!(pair.same_if_done(plain));
     }

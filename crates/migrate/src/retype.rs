@@ -26,6 +26,25 @@ enum Way {
     Bytes,
 }
 
+/// How a value of a column is stored that another one holds already: nothing may change it, and
+/// whatever stands in a column could be written into it.
+pub(crate) fn strict(column: &str, family: Family) -> Context<'_> {
+    Context {
+        sql_mode: SqlMode::parse("STRICT_ALL_TABLES,ALLOW_INVALID_DATES"),
+        time_zone: &TimeZone::UTC,
+        family,
+        latest_timestamp: LATEST_TIMESTAMP_UNSIGNED,
+        // one that stands in a column was kept
+        signed_zero: true,
+        enum_takes_zero: false,
+        ignore: false,
+        row: 1,
+        column,
+        database: "",
+        table: "",
+    }
+}
+
 impl Retyping {
     /// `None` where it is not certain that values become what ALTER TABLE would make of them.
     pub fn new(from: SqlType, to: SqlType, family: Family) -> Option<Self> {
@@ -86,19 +105,7 @@ impl Retyping {
             },
             Way::Bytes => Input::Bytes(&text),
         };
-        let context = Context {
-            sql_mode: SqlMode::parse("STRICT_ALL_TABLES,ALLOW_INVALID_DATES"),
-            time_zone: &TimeZone::UTC,
-            family: self.family,
-            latest_timestamp: LATEST_TIMESTAMP_UNSIGNED,
-            signed_zero: true,
-            enum_takes_zero: false,
-            ignore: false,
-            row: 1,
-            column,
-            database: "",
-            table: "",
-        };
+        let context = strict(column, self.family);
         let mut warnings = Vec::new();
         match store(&self.to, input, &context, out, &mut warnings) {
             Ok(Stored::Value) if warnings.is_empty() => Ok(()),

@@ -15,13 +15,13 @@ use onionskin_rowstream::route::Transform;
 use onionskin_rowstream::session::Cell;
 use onionskin_schema::{Column, GramForm, PhysicalNames, Table};
 use onionskin_value::{
-    Charset, Context, Family, FormatContext, Input, Kind, LATEST_TIMESTAMP_UNSIGNED, SqlMode,
-    SqlType, StoreError, Stored, TimeZone, format_binary, format_text, store,
+    Charset, Context, Family, FormatContext, Input, Kind, SqlType, StoreError, Stored, TimeZone,
+    format_binary, format_text, store,
 };
 
 use crate::definition::Keys;
 use crate::error::{MigrateError, Result};
-use crate::retype::Retyping;
+use crate::retype::{Retyping, strict};
 
 type Reason<T> = std::result::Result<T, String>;
 
@@ -285,19 +285,9 @@ fn plain_payload(
         },
     };
     let context = Context {
-        // Whatever stands in a column could be written into it.
-        sql_mode: SqlMode::parse("STRICT_ALL_TABLES,ALLOW_INVALID_DATES"),
-        time_zone: &TimeZone::UTC,
-        family,
-        latest_timestamp: LATEST_TIMESTAMP_UNSIGNED,
-        // one that stands in a column was kept
-        signed_zero: true,
+        // members come by their numbers
         enum_takes_zero: true,
-        ignore: false,
-        row: 1,
-        column: name,
-        database: "",
-        table: "",
+        ..strict(name, family)
     };
     let mut warnings = Vec::new();
     let start = out.len();

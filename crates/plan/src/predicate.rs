@@ -469,7 +469,7 @@ impl Planner<'_> {
             FunctionArguments::None => Ok(()),
             FunctionArguments::Subquery(q) => self.query(q, Some(scope), Mode::Nested).map(|_| ()),
             FunctionArguments::List(list) => {
-                let keywords = keywords_of(&Self::function_name(function));
+                let keywords = keywords_of(function);
                 for (n, argument) in list.args.iter().enumerate() {
                     match argument {
                         FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(word)))
@@ -503,8 +503,9 @@ impl Planner<'_> {
 }
 
 /// What may stand as the first argument: words of the language, such as the unit in
-/// `TIMESTAMPDIFF(YEAR, a, b)`. `None` of functions without one.
-fn keywords_of(function: &str) -> Option<&'static [&'static str]> {
+/// `TIMESTAMPDIFF(YEAR, a, b)`. `None` of functions without one, and of a name in quotes, which
+/// may be a stored function's: its first argument may be a column.
+fn keywords_of(function: &Function) -> Option<&'static [&'static str]> {
     const UNITS: [&str; 18] = [
         "microsecond",
         "second",
@@ -526,7 +527,11 @@ fn keywords_of(function: &str) -> Option<&'static [&'static str]> {
         "frac_second",
     ];
     const FORMATS: [&str; 4] = ["date", "time", "datetime", "timestamp"];
-    match function {
+    let name = function.name.0.last()?.as_ident()?;
+    if function.name.0.len() > 1 || name.quote_style.is_some() {
+        return None;
+    }
+    match name.value.to_ascii_lowercase().as_str() {
         "timestampdiff" | "timestampadd" => Some(&UNITS),
         "get_format" => Some(&FORMATS),
         _ => None,

@@ -27,8 +27,8 @@ pub struct Explained {
     pub server_text: String,
     /// What the server learns, a line for each column.
     pub learns: Vec<String>,
-    /// It is refused.
-    pub refused: bool,
+    /// Why it is refused, if it is: the error's code, and what it is about.
+    pub refused: Option<String>,
     /// What may be wrong with it, a line for each: tables that `[protect]` names and that are not
     /// as it says, tables that are not there, a statement that is not understood.
     pub findings: Vec<String>,
@@ -260,7 +260,7 @@ impl Explained {
         match definition_text(ddl, &columns, family, config.keys.metadata_key()) {
             Ok(text) => self.server_text = without_tags(&String::from_utf8_lossy(&text)),
             Err(refusal) => {
-                self.refused = true;
+                self.refused = Some(refusal.to_string());
                 self.tier = 0;
                 self.what = format!("refused: {}", refusal.message());
                 return;
@@ -395,7 +395,10 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
         what,
         server_text,
         learns,
-        refused: matches!(plan.action, Action::Refuse(_)),
+        refused: match &plan.action {
+            Action::Refuse(refusal) => Some(refusal.to_string()),
+            _ => None,
+        },
         findings: Vec::new(),
     }
 }

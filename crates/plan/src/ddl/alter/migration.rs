@@ -37,7 +37,7 @@ pub(super) fn needed(table: &Table, column: &Column, wanted: Option<&Capabilitie
 }
 
 /// Refuses another definition of `column`, naming the command. The definition is told as far as
-/// cells depend on it; its constants are left out, for errors are logged.
+/// cells depend on it; DEFAULT and COMMENT are left out, for errors are logged.
 pub(super) fn modification(
     table: &Table,
     column: &Column,
