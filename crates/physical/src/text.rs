@@ -52,6 +52,14 @@ impl Definition<'_> {
                 }
             }
             DdlPiece::Definitions(new) => put_list(&self.definitions(*new)?, sql),
+            DdlPiece::Check { column, number } => {
+                let check = self.new_column(*column)?.physical_check(*number, self.family);
+                sql.extend_from_slice(check.ok_or_else(internal)?.as_bytes());
+            }
+            DdlPiece::Guard(new) => {
+                let guard = self.new_column(*new)?.guard_definition();
+                sql.extend_from_slice(guard.ok_or_else(internal)?.as_bytes());
+            }
             DdlPiece::Add { column, place } => {
                 put_list(&self.added_column(*column, place.as_ref())?, sql);
             }

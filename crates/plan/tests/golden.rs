@@ -39,6 +39,7 @@ fn column(name: &str, ty: &str, caps: Option<(&str, u8)>) -> Column {
             cell_version: 1,
             names: PhysicalNames::new(name, column_id, &sql_type, &capabilities),
             capabilities,
+            checks: Vec::new(),
             grams: match words.contains("numbers") {
                 true => GramForm::Numbers,
                 false => GramForm::Words,

@@ -13,6 +13,7 @@
 use onionskin_value::Family;
 
 use crate::{
+    check::guard_name,
     comment::ColumnMetadata,
     ddl::{
         Layout, NewColumn, check_name, check_protectable, constraint_name, gram_index_name,
@@ -94,6 +95,10 @@ pub fn last_physical_name(column: &Column) -> &str {
 pub fn drop_column(table: &Table, column: &Column) -> Result<Vec<String>, SchemaError> {
     let (metadata, layout_names) = known(table, column)?;
     let mut specifications = vec![drop_constraint(&metadata)];
+    if !metadata.checks.is_empty() {
+        let guard = guard_name(metadata.table_id, metadata.column_id);
+        specifications.push(format!("DROP CONSTRAINT {}", identifier(&guard)));
+    }
     specifications.extend(drop_gram_index(column));
     specifications.extend(
         layout_names
@@ -337,6 +342,8 @@ fn new_column(metadata: &ColumnMetadata, nullable: bool) -> NewColumn {
         default: metadata.default.clone(),
         on_update: metadata.on_update,
         comment: Some(metadata.comment.clone()),
+        checks: metadata.checks.clone(),
+        own_checks: Vec::new(),
         invisible: false,
         capabilities: metadata.capabilities.clone(),
         without_grams: metadata.without_grams,
@@ -370,6 +377,7 @@ fn known(table: &Table, column: &Column) -> Result<(ColumnMetadata, Vec<String>)
         },
         on_update: column.on_update,
         comment: column.comment.clone(),
+        checks: protection.checks.clone(),
         capabilities: protection.capabilities.clone(),
         without_grams: protection.capabilities.like && protection.names.gram.is_none(),
         column_id: protection.column_id,

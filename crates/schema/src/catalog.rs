@@ -374,6 +374,7 @@ fn protected_column(
             cell_version: metadata.cell_version,
             capabilities: metadata.capabilities,
             names,
+            checks: metadata.checks,
             grams: GramForm::Words,
             whole: Whole::Unmarked,
         }),

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! The last two are the mark of all protected columns together ([`SetMark`]). Version 1 has neither
-//! of them; it is read and no longer written.
+//! of them; it is read and no longer written. Version 3 is that of columns with CHECK constraints:
+//! it has them in one more field, behind COMMENT.
 //!
 //! (one line in fact). The tag authenticates every other character of the text and the physical
 //! name of the column, so a comment cannot be edited or moved to a column of another name. Moved to
@@ -36,6 +37,7 @@ use base64::{
 use onionskin_value::{Family, Kind, SqlType};
 
 use crate::{
+    check::{self, Check},
     computed::time_fraction,
     display::shown,
     errors::SchemaError,
@@ -57,7 +59,9 @@ const FIRST_CELL_VERSION: u8 = 1;
 const VERSION_FIELD: &str = "onionskin:2|";
 /// Of comments without a mark of the whole set.
 const OLD_VERSION_FIELD: &str = "onionskin:1|";
-/// Fields behind the tag, without those of the mark.
+/// Of comments with CHECK constraints. Programs that know nothing of these must not write.
+const CHECKED_VERSION_FIELD: &str = "onionskin:3|";
+/// Fields behind the tag, without those of the mark and without the CHECK constraints.
 const FIELDS_AFTER_TAG: usize = 17;
 /// Letters of the flags: the definition named a collation; the type is MariaDB's JSON, which prints
 /// as LONGTEXT; the column is set to the present time where a row changes; the column may be
@@ -109,6 +113,8 @@ pub struct ColumnMetadata {
     /// The user's own comment. Characters beyond the basic plane become question marks, as in
     /// servers.
     pub comment: String,
+    /// CHECK constraints over this column alone.
+    pub checks: Vec<Check>,
     /// What the server can do.
     pub capabilities: Capabilities,
     /// Whether no grams are kept although LIKE is allowed: rows are opened then. Never without that
@@ -163,8 +169,12 @@ pub fn encode(
         URL_SAFE_NO_PAD.encode(set.tag)
     );
     let physical_name = format!("{}{ENC_SUFFIX}", metadata.name);
-    let tag = tag(&tagged_bytes(VERSION_FIELD, &physical_name, &body));
-    let text = format!("{VERSION_FIELD}{}|{body}", hex(&tag));
+    let version = match metadata.checks.is_empty() {
+        true => VERSION_FIELD,
+        false => CHECKED_VERSION_FIELD,
+    };
+    let tag = tag(&tagged_bytes(version, &physical_name, &body));
+    let text = format!("{version}{}|{body}", hex(&tag));
     // ASCII only, so bytes are characters.
     if text.len() > MAX_COMMENT {
         return Err(SchemaError::CommentTooLong {
@@ -226,6 +236,9 @@ pub(crate) fn body(metadata: &ColumnMetadata, family: Family) -> String {
         }
     }
     push_text(&mut body, &shown(&metadata.comment));
+    if !metadata.checks.is_empty() {
+        push_text(&mut body, &check::to_field(&metadata.checks));
+    }
     body
 }
 
@@ -233,7 +246,7 @@ pub(crate) fn body(metadata: &ColumnMetadata, family: Family) -> String {
 /// columns.
 pub(crate) fn body_and_mark(comment: &str) -> (&str, Option<SetMark>) {
     let body = comment.splitn(3, '|').nth(2).unwrap_or_default();
-    if !comment.starts_with(VERSION_FIELD) {
+    if comment.starts_with(OLD_VERSION_FIELD) {
         return (body, None);
     }
     let mut parts = body.rsplitn(3, '|');
@@ -261,7 +274,7 @@ pub fn decode(
     if !comment.starts_with(MARK) {
         return Err(CommentError::NotOurs);
     }
-    let version = [VERSION_FIELD, OLD_VERSION_FIELD]
+    let version = [VERSION_FIELD, OLD_VERSION_FIELD, CHECKED_VERSION_FIELD]
         .into_iter()
         .find(|version| comment.starts_with(version))
         .ok_or(CommentError::UnknownVersion)?;
@@ -277,7 +290,14 @@ pub fn decode(
         (body, Some(_)) => body,
         _ => return Err(CommentError::Malformed),
     };
-    let fields: Vec<&str> = body.split('|').collect();
+    let mut fields: Vec<&str> = body.split('|').collect();
+    let checks = match version {
+        CHECKED_VERSION_FIELD => {
+            let field = fields.pop().ok_or(CommentError::Malformed)?;
+            check::from_field(&text_field(field)?).ok_or(CommentError::Malformed)?
+        }
+        _ => Vec::new(),
+    };
     let fields: [&str; FIELDS_AFTER_TAG] =
         fields.try_into().map_err(|_| CommentError::Malformed)?;
     let [
@@ -348,6 +368,7 @@ pub fn decode(
         },
         on_update,
         comment: text_field(user_comment)?,
+        checks,
         capabilities,
         without_grams,
         column_id: unhex(column_id).ok_or(CommentError::Malformed)?,

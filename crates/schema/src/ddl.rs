@@ -6,6 +6,7 @@ use onionskin_value::{Family, SqlType, has_grams, most_grams};
 
 use crate::{
     alias::is_mark,
+    check::{self, Check},
     comment::{self, ColumnMetadata},
     display::normalized,
     errors::SchemaError,
@@ -45,6 +46,11 @@ pub struct NewColumn {
     pub on_update: bool,
     /// The user's own comment.
     pub comment: Option<String>,
+    /// CHECK constraints over this column alone, in the order of their numbers.
+    pub checks: Vec<Check>,
+    /// The names of those that stand in the column's own definition, if these have any. They are
+    /// the first of `checks`.
+    pub own_checks: Vec<Option<String>>,
     /// Left out of `SELECT *`.
     pub invisible: bool,
     /// What the server shall be able to do.
@@ -92,6 +98,7 @@ impl NewColumn {
             default,
             on_update: self.on_update,
             comment: self.comment.clone().unwrap_or_default(),
+            checks: self.checks.clone(),
             capabilities: self.capabilities.clone(),
             without_grams: self.without_grams && self.capabilities.like,
             column_id: self.column_id,
@@ -120,7 +127,34 @@ pub fn physical_definitions(
     definitions.extend(layout.companion_definitions());
     definitions.extend(layout.index_definition());
     definitions.push(layout.constraint_definition());
+    for (number, name) in column.own_checks.iter().enumerate() {
+        let check = column.checks.get(number);
+        // MariaDB's stands in the definition of the sealed column
+        let Some(check) = check.filter(|check| !check.in_column) else {
+            continue;
+        };
+        let physical = check.condition.physical(&column.name, number, family);
+        definitions.push(match name {
+            Some(name) => format!("CONSTRAINT {} {physical}", identifier(name)),
+            None => physical,
+        });
+    }
     Ok(definitions)
+}
+
+impl NewColumn {
+    /// `CHECK (…)` on the server, of the condition with this number.
+    pub fn physical_check(&self, number: usize, family: Family) -> Option<String> {
+        let check = self.checks.get(number)?;
+        Some(check.condition.physical(&self.name, number, family))
+    }
+
+    /// The guard of the column's conditions, the last element of a table's list; `None` without
+    /// any.
+    pub fn guard_definition(&self) -> Option<String> {
+        let is_checked = !self.checks.is_empty();
+        is_checked.then(|| check::guard(&self.name, self.table_id, self.column_id))
+    }
 }
 
 /// Whether the column can be protected as it is; the errors are precise.
@@ -215,7 +249,9 @@ pub(crate) fn gram_index_name(column_id: [u8; 4]) -> String {
 /// Whether the name of a violated constraint is one of ours: then a row was written without the
 /// proxy or by one with an outdated schema.
 pub fn is_our_constraint(name: &str) -> bool {
-    name.strip_prefix(CONSTRAINT_PREFIX)
+    name.strip_prefix('~')
+        .unwrap_or(name)
+        .strip_prefix(CONSTRAINT_PREFIX)
         .and_then(|rest| rest.split_once('_'))
         .is_some_and(|(table, column)| {
             table.len() == 16
@@ -307,9 +343,15 @@ impl<'a> Layout<'a> {
             // Only as an expression may a BLOB have one on MySQL.
             true => " DEFAULT ('')",
         };
+        let name = &self.metadata.name;
+        let checks = self.metadata.checks.iter().enumerate();
+        let mut own = checks.filter(|(_, check)| check.in_column);
+        let check = own.next().map_or_else(String::new, |(number, check)| {
+            format!(" {}", check.condition.physical(name, number, family))
+        });
         // The comment needs no quoting: see its module.
         Ok(format!(
-            "{} {cell}{}{default}{} COMMENT '{}'",
+            "{} {cell}{}{default}{} COMMENT '{}'{check}",
             identifier(&self.names.enc),
             if self.nullable { " NULL" } else { " NOT NULL" },
             if self.invisible { " INVISIBLE" } else { "" },

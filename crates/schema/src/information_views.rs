@@ -6,6 +6,7 @@
 
 use onionskin_value::Family;
 
+use crate::check::shown_clause;
 use crate::information_schema::information_schema_columns;
 use crate::prefix::MARK;
 
@@ -29,7 +30,7 @@ struct Other {
 }
 
 /// Constraints of ours, by their names.
-const NOT_OURS: &str = "CONSTRAINT_NAME NOT REGEXP '^onionskin_[0-9a-f]{16}_[0-9a-f]{8}$'";
+const NOT_OURS: &str = "CONSTRAINT_NAME NOT REGEXP '^~?onionskin_[0-9a-f]{16}_[0-9a-f]{8}$'";
 
 static OTHERS: [Other; 6] = [
     Other {
@@ -73,7 +74,8 @@ static OTHERS: [Other; 6] = [
         columns: "CONSTRAINT_CATALOG, CONSTRAINT_SCHEMA",
         mariadb: ", TABLE_NAME, CONSTRAINT_NAME, LEVEL, CHECK_CLAUSE",
         mysql: ", CONSTRAINT_NAME, CHECK_CLAUSE",
-        names: &[],
+        // MariaDB names the constraint in a column's definition after the column
+        names: &["CONSTRAINT_NAME"],
         texts: &[],
         rows: NOT_OURS,
         rows_mysql: "",
@@ -152,6 +154,7 @@ fn derived(view: &Other, family: Family) -> String {
         .map(|column| match () {
             () if view.names.contains(&column) => format!("{} AS {column}", logical_name(column)),
             () if view.texts.contains(&column) => format!("{} AS {column}", logical_text(column)),
+            () if column == "CHECK_CLAUSE" => format!("{} AS {column}", shown_clause("s.CHECK_CLAUSE")),
             () if column == "SUB_PART" => format!("{} AS {column}", prefix_part()),
             () if column == "INDEX_COMMENT" => format!("{} AS {column}", index_comment()),
             () => format!("s.{column}"),

@@ -2,6 +2,7 @@
 
 use onionskin_value::{Family, SqlType};
 
+use crate::check::{Check, refused_cell};
 use crate::quote::{hex, identifier};
 use crate::set::Whole;
 
@@ -214,10 +215,21 @@ pub struct Protection {
     pub capabilities: Capabilities,
     /// Names on the server.
     pub names: PhysicalNames,
+    /// CHECK constraints over the column alone, in the order of their numbers.
+    pub checks: Vec<Check>,
     /// How grams are kept, of columns that have them.
     pub grams: GramForm,
     /// Whether this and the table's others are all that were defined together.
     pub whole: Whole,
+}
+
+impl Protection {
+    /// Appends what is sent in the place of a value of which the conditions with these numbers are
+    /// false: a cell that the server refuses.
+    pub fn refused_cell(&self, violated: impl IntoIterator<Item = usize>, out: &mut Vec<u8>) {
+        let first_byte = self.cell_version << 4 | (self.suite & 0x0f);
+        refused_cell(first_byte, self.column_id, violated, out);
+    }
 }
 
 /// What a column beside a sealed one holds.

@@ -9,6 +9,7 @@
 use onionskin_value::Family;
 
 use crate::{
+    check,
     charset::{charset_of, default_collation},
     comment::is_text_json,
     computed::{present_time, time_fraction},
@@ -174,6 +175,8 @@ pub(crate) fn logical(
                 }
                 Some(_) => {}
             }
+        } else if let Some(check) = logical_check(trimmed, table, family) {
+            elements.push(format!("{indent}{check}"));
         } else if !is_our_check(trimmed, table) && !is_our_index(trimmed, table) {
             let mut line = with_logical_names(&with_prefixes(trimmed), table);
             if is_hash(&line, table, family) {
@@ -264,7 +267,48 @@ fn column_line(
             identifier(&column.name)
         ));
     }
+    let checks = column.protection.iter().flat_map(|p| &p.checks);
+    if let Some(own) = checks.into_iter().find(|check| check.in_column) {
+        let shown = own.condition.shown(&identifier(&column.name), family);
+        line.push_str(&format!(" CHECK ({shown})"));
+    }
     Some(line)
+}
+
+/// The CHECK of the client that stands behind an element, if one does: see `check.rs`.
+fn logical_check(element: &str, table: &Table, family: Family) -> Option<String> {
+    let mut at = 0;
+    for token in tokens(element) {
+        if matches!(token, Token::Word("CHECK")) {
+            break;
+        }
+        at += token.text().len();
+    }
+    let mut column = None;
+    let mut places = Vec::new();
+    let mut before = ["", ""];
+    for token in tokens(&element[at..]) {
+        if token.is_identifier()
+            && let Some(owner) = table.owner_of(&token.name())
+        {
+            column = Some(owner);
+            before = ["sealed", ""];
+            continue;
+        }
+        if let (["sealed", ","], Ok(place)) = (before, token.text().parse()) {
+            places.push(place);
+        }
+        if !matches!(token, Token::Space(_)) {
+            before = match before {
+                ["sealed", ""] => ["sealed", token.text()],
+                _ => ["", ""],
+            };
+        }
+    }
+    let column = column?;
+    let check = column.protection.as_ref()?.checks.get(check::number_by(&places)?)?;
+    let shown = check.condition.shown(&identifier(&column.name), family);
+    Some(format!("{}CHECK ({shown})", &element[..at]))
 }
 
 /// Whether INVISIBLE stands behind DEFAULT in a column's definition: MariaDB 10.11 prints it in
@@ -579,6 +623,7 @@ mod tests {
                     cell_version: 1,
                     names: PhysicalNames::new("c", column_id, &sql_type, &capabilities),
                     capabilities,
+                    checks: Vec::new(),
                     grams: GramForm::Words,
                     whole: Whole::Unmarked,
                 }),

@@ -243,7 +243,7 @@ fn errors_tell_what_is_wrong() {
     );
     assert_eq!(
         decode(
-            &text.replace("onionskin:2", "onionskin:3"),
+            &text.replace("onionskin:2", "onionskin:4"),
             "email$enc",
             verify
         ),

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use onionskin_schema::{NewColumn, same_name};
+use onionskin_schema::{Check, MAX_CHECKS, NewColumn, same_name};
 use onionskin_value::Family;
 
+use super::check;
 use super::column::{OwnKey, column_definition, protection};
 use super::column_type::plain_type;
 use super::foreign_key::{self, Side, ThisTable};
@@ -30,6 +31,11 @@ enum ElementKind {
     ForeignKey,
     /// An index, or a constraint that is no foreign key.
     Key,
+    /// A CHECK over one of the new protected columns, by its number among those of the column.
+    Check {
+        column: usize,
+        number: usize,
+    },
 }
 
 impl Element {
@@ -131,11 +137,49 @@ impl<'a> Body<'a> {
         let keys = keys.map(|e| &e.tokens);
         foreign_key::inherit_groups(self.r, keys, self.names, &mut self.columns)?;
         self.forbid_null_in_primary_key()?;
+        self.settle_checks()?;
         for column in &self.columns {
             onionskin_schema::check_protectable(column, self.r.request.settings.family)
                 .map_err(|e| schema_refusal(&e))?;
         }
         Ok(())
+    }
+
+    /// Finds the CHECK constraints over protected columns, and what they say.
+    fn settle_checks(&mut self) -> Planned<()> {
+        for element in &mut self.elements {
+            if element.kind != ElementKind::Key {
+                continue;
+            }
+            let tokens = element.tokens.clone();
+            let mut reader = Reader::over(self.r.request, self.r.tokens, tokens);
+            let Some(check) = check::Written::read(&mut reader) else {
+                continue;
+            };
+            let names = |column: &NewColumn| check.names(self.r, &column.name);
+            let Some(index) = self.columns.iter().position(names) else {
+                continue;
+            };
+            let column = &mut self.columns[index];
+            if !reader.done() {
+                let word = reader.token().map_or(b"".as_slice(), |t| t.text(self.r.sql()));
+                return Err(check::refused(&column.name, &String::from_utf8_lossy(word)));
+            }
+            let condition = check::condition(self.r, check.inside, column)?;
+            element.kind = ElementKind::Check {
+                column: index,
+                number: column.checks.len(),
+            };
+            column.checks.push(Check {
+                condition,
+                in_column: false,
+            });
+        }
+        let too_many = |column: &&NewColumn| column.checks.len() > MAX_CHECKS;
+        match self.columns.iter().find(too_many) {
+            Some(column) => Err(check::refused(&column.name, "more than 16 of them")),
+            None => Ok(()),
+        }
     }
 
     /// Columns of a primary key are NOT NULL. MySQL takes none that says NULL, be it beside NOT
@@ -184,6 +228,14 @@ impl<'a> Body<'a> {
                 ElementKind::ForeignKey => {
                     foreign_key::foreign_key(self.r, tokens, &this, &mut references, out)?;
                 }
+                ElementKind::Check { column, number } => {
+                    let mut reader = Reader::over(self.r.request, self.r.tokens, tokens.clone());
+                    let head = check::Written::read(&mut reader).map(|check| check.head);
+                    out.sql(self.r.text(head.unwrap_or_default()));
+                    out.sql(b" ");
+                    let (column, number) = (*column, *number);
+                    out.0.push(DdlPiece::Check { column, number });
+                }
                 ElementKind::Key => {
                     key_element(self.r, tokens.clone(), &lookup, &mut index_names, out)?;
                 }
@@ -221,6 +273,17 @@ impl<'a> Body<'a> {
             out.sql(b")");
         }
         Ok(())
+    }
+
+    /// Writes the guards of CHECK constraints, behind all other elements: servers look at them
+    /// last.
+    pub(super) fn write_guards(&self, out: &mut Pieces) {
+        for (index, column) in self.columns.iter().enumerate() {
+            if !column.checks.is_empty() {
+                out.sql(b", ");
+                out.0.push(DdlPiece::Guard(index));
+            }
+        }
     }
 
     /// Which of the protected columns has this name.

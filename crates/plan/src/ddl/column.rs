@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use onionskin_schema::{Capabilities, DefaultLiteral, NewColumn};
+use onionskin_schema::{Capabilities, Check, DefaultLiteral, NewColumn};
 use onionskin_value::{Family, Kind, SqlType};
 
+use super::check;
 use super::collation::default_collation;
 use super::column_type::type_words;
 use super::constant::string;
@@ -116,7 +117,7 @@ pub(super) fn column_definition(
         KeyLength::new(family, kind).add(&written.name, &sql_type, None)?;
     }
     let default = written.kept_default(&sql_type, request)?;
-    let column = NewColumn {
+    let mut column = NewColumn {
         sql_type,
         explicit_collation: written.names_collation(),
         nullable: !written.not_null && written.key != Some(OwnKey::Primary),
@@ -124,6 +125,8 @@ pub(super) fn column_definition(
         on_update: written.on_update.is_some(),
         name: written.name,
         comment: written.comment,
+        checks: Vec::new(),
+        own_checks: Vec::new(),
         invisible: written.invisible,
         capabilities: wanted.capabilities,
         without_grams: false,
@@ -133,6 +136,15 @@ pub(super) fn column_definition(
         suite: 0,
         cell_version: 0,
     };
+    let whole = Reader::over(request, &tokens, 0..tokens.len());
+    for check in written.checks {
+        let condition = check::condition(&whole, check.inside, &column)?;
+        column.checks.push(Check {
+            condition,
+            in_column: family == Family::MariaDb,
+        });
+        column.own_checks.push(check.name);
+    }
     Ok(ColumnDef {
         column,
         key: written.key,
@@ -164,6 +176,7 @@ struct Written {
     comment: Option<String>,
     invisible: bool,
     key: Option<OwnKey>,
+    checks: Vec<check::Written>,
 }
 
 impl Written {
@@ -188,12 +201,14 @@ impl Written {
             comment: None,
             invisible: false,
             key: None,
+            checks: Vec::new(),
         };
         while let Some(token) = r.token() {
             let is_understood = written.attribute_of_type(&mut r)?
                 || written.attribute_of_values(&mut r)?
                 || written.other_attribute(&mut r)?
-                || written.json_check(&mut r);
+                || written.json_check(&mut r)
+                || written.check(&mut r)?;
             if !is_understood {
                 let word = String::from_utf8_lossy(token.text(r.sql()));
                 return Err(written.refused(&word));
@@ -325,6 +340,19 @@ impl Written {
             r.at = check.at;
         }
         found
+    }
+
+    /// Reads a CHECK. MariaDB takes one without a name, as the last attribute.
+    fn check(&mut self, r: &mut Reader) -> Planned<bool> {
+        let Some(check) = check::Written::read(r) else {
+            return Ok(false);
+        };
+        let is_last = check.name.is_none() && check.head.is_empty() && r.done();
+        if r.request.settings.family == Family::MariaDb && !is_last {
+            return Err(self.refused("CHECK that is not the last attribute"));
+        }
+        self.checks.push(check);
+        Ok(true)
     }
 
     /// Refuses words that contradict each other, and types that are something else.

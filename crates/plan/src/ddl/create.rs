@@ -73,6 +73,7 @@ pub(crate) fn create_table<'a>(
         return Ok((Action::Relay, None));
     }
     body.write_own_keys(&mut out)?;
+    body.write_guards(&mut out);
     if let Some(name) = body.mentioned(options) {
         let about = format!("partitions or options read column {name}");
         return refuse(&errors::DEFINITION, about);

@@ -11,11 +11,13 @@
 //! What they share: `reader.rs` walks over tokens. `column.rs` reads a protected column's
 //! definition, with `column_type.rs` for types, `collation.rs` for the collation of columns that
 //! name none, `default.rs` for what stands behind DEFAULT, and `constant.rs` for constants there.
+//! `check.rs` reads CHECK constraints over protected columns.
 //! `index.rs` reads indexes as elements, `key_parts.rs` their columns, `key_length.rs` adds these
 //! up. `foreign_key.rs` reads references.
 
 mod alter;
 mod body;
+mod check;
 mod collation;
 mod column;
 mod column_type;

@@ -46,6 +46,15 @@ pub enum DdlPiece {
     Sql(Vec<u8>),
     /// The physical definitions of a new column, in `CREATE TABLE`.
     Definitions(usize),
+    /// `CHECK (…)` over a new column, in `CREATE TABLE`.
+    Check {
+        /// Which of the new columns.
+        column: usize,
+        /// The condition's number.
+        number: usize,
+    },
+    /// The guard of a new column's CHECK constraints, in `CREATE TABLE`.
+    Guard(usize),
     /// The specifications that add a new column, in `ALTER TABLE`.
     Add {
         /// Which of the new columns.

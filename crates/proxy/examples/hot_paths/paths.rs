@@ -55,6 +55,7 @@ fn sysbench_column(name: &str, ty: &str, collation: &str, id: Option<u8>) -> Col
             cell_version: 1,
             names: PhysicalNames::new(name, column_id, &sql_type, &capabilities),
             capabilities,
+            checks: Vec::new(),
             grams: GramForm::Words,
             whole: Whole::Unmarked,
         }

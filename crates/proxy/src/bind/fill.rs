@@ -122,6 +122,9 @@ impl Binder<'_> {
         if bound == Bound::Null {
             return Ok(Filled::Null);
         }
+        if slot.purpose == Purpose::Seal && self.refuses(slot.column)? {
+            return Ok(Filled::Bytes(&self.buffers.filled));
+        }
         let used = &self.keyed.plan.columns[slot.column];
         let cipher = &self.keyed.ciphers[slot.column];
         let Some(ty) = used.column().sql_type.as_ref() else {
@@ -178,6 +181,25 @@ impl Binder<'_> {
             },
         }
         Ok(Filled::Bytes(filled))
+    }
+
+    /// Whether the payload in the buffers breaks a CHECK of its column. Then a refused cell has been
+    /// made.
+    #[inline]
+    fn refuses(&mut self, column: usize) -> Outcome<bool> {
+        let used = &self.keyed.plan.columns[column];
+        let protection = used.column().protection.as_ref();
+        let Some(protection) = protection.filter(|p| !p.checks.is_empty()) else {
+            return Ok(false);
+        };
+        let violated = self.violated(column, &self.buffers.payload)?;
+        if violated.is_empty() {
+            return Ok(false);
+        }
+        let filled = &mut self.buffers.filled;
+        filled.clear();
+        protection.refused_cell(violated, filled);
+        Ok(true)
     }
 
     /// Whether every pattern of a text has grams, so that its indexes over grams can be used.

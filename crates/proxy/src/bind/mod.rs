@@ -12,6 +12,7 @@
 //! | `given` | the value that a slot's source gives: a literal, a parameter, a default, the time |
 //! | `store` | what the server makes of a value that it stores, and what it says of it |
 //! | `pattern` | what stands behind LIKE |
+//! | `check` | which CHECK constraints a value breaks |
 //! | `warned` | whether other values may have raised warnings before one that is refused |
 //! | `values` | literals and bound parameters |
 //! | `moments` | dates and times as parameters beside plain columns |
@@ -20,6 +21,7 @@
 //! | `rules` | what servers say of values before they store them, and what they take instead |
 
 mod buffers;
+mod check;
 mod coerce;
 mod fill;
 mod given;

@@ -13,7 +13,7 @@ use crate::ddl::column::{Wanted, column_definition, take_encrypted};
 use crate::ddl::default::{self, Given};
 use crate::ddl::reader::Reader;
 use crate::ddl::{DdlPiece, Redefined};
-use crate::errors;
+use crate::errors::{self, Refusal};
 use crate::planner::{Planned, identifier, refuse};
 
 /// What DROP drops beside columns.
@@ -28,6 +28,21 @@ const NO_COLUMNS: [&str; 7] = [
 ];
 
 impl Alteration<'_> {
+    /// Refuses to change a constraint of a table that has a CHECK over a protected column: the
+    /// constraint's name does not tell whether it is that. The reader stands behind `verb`.
+    fn check_kept(&self, s: &Reader, verb: &str) -> Planned<()> {
+        let mut protected = self.target.table.protected_columns();
+        let word = ["constraint", "check"].iter().find(|w| s.is(w));
+        match (word, protected.find(|(_, p)| !p.checks.is_empty())) {
+            (Some(word), Some((column, _))) => Err(refused(&format!(
+                "{verb} {} of a table with a CHECK over the protected column {}",
+                word.to_uppercase(),
+                column.name
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// The reader stands behind DROP.
     pub(super) fn drop_spec(&mut self, mut s: Reader, spec: Range<usize>) -> Planned<()> {
         if NO_COLUMNS.iter().any(|w| s.is(w)) {
@@ -35,6 +50,7 @@ impl Alteration<'_> {
             if names.any(|n| onionskin_schema::is_our_constraint(&n)) {
                 return Err(refused("a constraint that belongs to a protected column"));
             }
+            self.check_kept(&s, "DROP")?;
             self.keep(spec);
             return Ok(());
         }
@@ -68,6 +84,9 @@ impl Alteration<'_> {
         }
         let target = &self.target;
         match target.protected(&old) {
+            Some(protected) if !protected.protection.checks.is_empty() => {
+                return Err(with_check(&old));
+            }
             Some(protected) => {
                 let piece = DdlPiece::Rename(protected.index, new);
                 self.out.0.push(piece);
@@ -82,6 +101,12 @@ impl Alteration<'_> {
 
     /// `ALTER COLUMN`, which is about the column's default; the reader stands behind ALTER.
     pub(super) fn alter_spec(&mut self, mut s: Reader, spec: Range<usize>) -> Planned<()> {
+        self.check_kept(&s, "ALTER")?;
+        let is_constraint = s.is("check") || s.is("constraint");
+        let mut names = self.target.names_in(&spec);
+        if is_constraint && names.any(|n| onionskin_schema::is_our_constraint(&n)) {
+            return Err(refused("a constraint that belongs to a protected column"));
+        }
         s.eat("column");
         guard(&mut s)?;
         let name = s.name().ok_or_else(|| refused("ALTER"))?;
@@ -174,6 +199,9 @@ impl Alteration<'_> {
         let wanted = Wanted::as_before(s, definition, &protected.protection.capabilities)?;
         let new = column_definition(s, wanted, &target.collation)?;
         let column = new.column;
+        if !column.checks.is_empty() || !protected.protection.checks.is_empty() {
+            return Err(with_check(&before.name));
+        }
         // a number's width is the server's own on MariaDB, where none is said
         let family = s.request.settings.family;
         let sealed = protected.protection.sql_type;
@@ -202,6 +230,11 @@ impl Alteration<'_> {
             place,
         }))
     }
+}
+
+/// A column with a CHECK stays as it is.
+fn with_check(column: &str) -> Refusal {
+    refused(&format!("column {column}, over which there is a CHECK"))
 }
 
 /// The default behind `SET DEFAULT`, as it is kept for the column.
