@@ -1,6 +1,7 @@
 //! What a protected column can be compared by on the server, and with which other columns.
 
 use onionskin_schema::TokenKind;
+use onionskin_value::SqlType;
 
 use crate::errors::{self, Planned, Refusal};
 use crate::plan::ColumnUse;
@@ -53,11 +54,12 @@ pub(crate) fn same_tokens(a: &ColumnUse, b: &ColumnUse) -> bool {
         return false;
     };
     let same_column = a.table.table_id == b.table.table_id && p.column_id == q.column_id;
+    let values = |c: &ColumnUse| c.column().sql_type.map(SqlType::without_width);
     let same_group = p.capabilities.join.is_some()
         && p.capabilities.join == q.capabilities.join
         && p.suite == q.suite
         && p.key_id == q.key_id
-        && a.column().sql_type == b.column().sql_type;
+        && values(a) == values(b);
     let kind = |c: &ColumnUse| c.column().equality_column().map(|(_, kind)| kind);
     (same_column || same_group) && kind(a) == kind(b)
 }

@@ -46,8 +46,7 @@ pub fn add_column(
     family: Family,
     tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<Vec<String>, SchemaError> {
-    let mut definitions = physical_definitions(column, set, family, tag)?;
-    let constraint = definitions.pop();
+    let definitions = physical_definitions(column, set, family, tag)?;
     let names = column.names();
     let mut place = place_text(position);
     let mut specifications = Vec::new();
@@ -57,9 +56,10 @@ pub fn add_column(
             place = format!(" AFTER {}", identifier(name));
         }
     }
-    let indexes = definitions.iter().skip(names.all().count());
-    specifications.extend(indexes.map(|index| format!("ADD {index}")));
-    specifications.extend(constraint.map(|constraint| format!("ADD {constraint}")));
+    let elements = definitions.iter().skip(names.all().count());
+    specifications.extend(elements.map(|element| format!("ADD {element}")));
+    let guard = column.guard_definition();
+    specifications.extend(guard.map(|guard| format!("ADD {guard}")));
     Ok(specifications)
 }
 

@@ -269,10 +269,20 @@ fn column_line(
     }
     let checks = column.protection.iter().flat_map(|p| &p.checks);
     if let Some(own) = checks.into_iter().find(|check| check.in_column) {
-        let shown = own.condition.shown(&identifier(&column.name), family);
+        let name = name_in_check(Token::first(physical)?, column, family);
+        let shown = own.condition.shown(&name, family);
         line.push_str(&format!(" CHECK ({shown})"));
     }
     Some(line)
+}
+
+/// A column's name in the text of a CHECK, as the server quotes that of the sealed column. MySQL
+/// keeps these texts in one form.
+fn name_in_check(sealed: Token<'_>, column: &Column, family: Family) -> String {
+    match family {
+        Family::MariaDb => sealed.quoted(&column.name),
+        Family::MySql => identifier(&column.name),
+    }
 }
 
 /// The CHECK of the client that stands behind an element, if one does: see `check.rs`.
@@ -285,6 +295,7 @@ fn logical_check(element: &str, table: &Table, family: Family) -> Option<String>
         at += token.text().len();
     }
     let mut column = None;
+    let mut name = String::new();
     let mut places = Vec::new();
     let mut before = ["", ""];
     for token in tokens(&element[at..]) {
@@ -292,6 +303,7 @@ fn logical_check(element: &str, table: &Table, family: Family) -> Option<String>
             && let Some(owner) = table.owner_of(&token.name())
         {
             column = Some(owner);
+            name = name_in_check(token, owner, family);
             before = ["sealed", ""];
             continue;
         }
@@ -307,7 +319,7 @@ fn logical_check(element: &str, table: &Table, family: Family) -> Option<String>
     }
     let column = column?;
     let check = column.protection.as_ref()?.checks.get(check::number_by(&places)?)?;
-    let shown = check.condition.shown(&identifier(&column.name), family);
+    let shown = check.condition.shown(&name, family);
     Some(format!("{}CHECK ({shown})", &element[..at]))
 }
 

@@ -3,7 +3,8 @@
 mod support;
 
 use onionskin_schema::{
-    Capabilities, ColumnMetadata, CommentError, DefaultLiteral, SchemaError, SetMark,
+    Capabilities, Check, CheckConstant, CheckOperator, ColumnMetadata, CommentError, Condition,
+    DefaultLiteral, SchemaError, SetMark,
     comment::{MAX_COMMENT, decode, encode},
     time_fraction,
 };
@@ -33,6 +34,27 @@ fn sql_type() -> impl Strategy<Value = SqlType> {
     .prop_map(|(text, collation)| SqlType::parse(text, collation).expect(text))
 }
 
+fn checks() -> impl Strategy<Value = Vec<Check>> {
+    let constants = || {
+        let number = "-?[0-9]{1,4}".prop_map(CheckConstant::Number);
+        prop_oneof![number, "[ -~é]{0,5}".prop_map(CheckConstant::Text)]
+    };
+    let leaf = prop_oneof![
+        Just(Condition::NotNull),
+        constants().prop_map(|c| Condition::Compare(CheckOperator::Less, c)),
+        prop::collection::vec(constants(), 2..3).prop_map(Condition::NotIn),
+    ];
+    let condition = prop_oneof![
+        leaf.clone(),
+        prop::collection::vec(leaf, 2..3).prop_map(Condition::All),
+    ];
+    let check = (condition, any::<bool>()).prop_map(|(condition, in_column)| Check {
+        condition,
+        in_column,
+    });
+    prop::collection::vec(check, 0..2)
+}
+
 fn metadata() -> impl Strategy<Value = ColumnMetadata> {
     let default = prop_oneof![
         Just(None),
@@ -58,6 +80,7 @@ fn metadata() -> impl Strategy<Value = ColumnMetadata> {
         capabilities,
         any::<([u8; 4], [u8; 8], u16, u8)>(),
         1..=15u8,
+        checks(),
     )
         .prop_map(
             |(
@@ -69,6 +92,7 @@ fn metadata() -> impl Strategy<Value = ColumnMetadata> {
                 capabilities,
                 ids,
                 cell_version,
+                checks,
             )| {
                 ColumnMetadata {
                     name,
@@ -77,6 +101,7 @@ fn metadata() -> impl Strategy<Value = ColumnMetadata> {
                     default,
                     on_update: on_update && time_fraction(&sql_type).is_some(),
                     comment,
+                    checks,
                     without_grams: capabilities.like && ids.2 % 2 == 1,
                     capabilities,
                     column_id: ids.0,
@@ -121,7 +146,7 @@ proptest! {
     fn nothing_makes_it_panic(text in "\\PC{0,200}", fields in prop::collection::vec("[a-z0-9=%,|]{0,8}", 0..22), name in "\\PC{0,9}") {
         let accept = |_: &[u8], _: &[u8; 16]| true;
         let _ = decode(&text, &name, accept);
-        for version in 1..3 {
+        for version in 1..4 {
             let _ = decode(&format!("onionskin:{version}|{text}"), &name, accept);
             let forged = format!("onionskin:{version}|{}|{}", "0".repeat(32), fields.join("|"));
             let _ = decode(&forged, &name, accept);
@@ -130,9 +155,10 @@ proptest! {
     }
 
     #[test]
-    fn nor_does_an_authentic_comment_with_a_changed_field(metadata in metadata(), at in 2..21usize, field in "\\PC{0,12}") {
+    fn nor_does_an_authentic_comment_with_a_changed_field(metadata in metadata(), at in 2..22usize, field in "\\PC{0,12}") {
         let text = encode(&metadata, &SET, Family::MySql, tag).expect("short enough");
         let mut fields: Vec<&str> = text.split('|').collect();
+        let at = at.min(fields.len() - 1);
         fields[at] = &field;
         let _ = decode(&fields.join("|"), &physical(&metadata), |_, _| true);
     }
@@ -146,6 +172,7 @@ fn sample() -> ColumnMetadata {
         default: Some(DefaultLiteral::Value(b"it's".to_vec())),
         on_update: false,
         comment: "where to write".into(),
+        checks: Vec::new(),
         capabilities: Capabilities {
             eq: true,
             range: false,

@@ -259,7 +259,9 @@ impl Parser<'_> {
             let text = std::str::from_utf8(text).map_err(|_| FORM)?;
             return number(text).map(Some);
         }
-        if !matches!(kind, LiteralKind::String | LiteralKind::Introduced) {
+        // MariaDB prints the character set of some, and not of others
+        let is_introduced = kind == LiteralKind::Introduced && self.family == Family::MySql;
+        if kind != LiteralKind::String && !is_introduced {
             return Err("a constant that is neither a number nor a text");
         }
         let mode = self.r.request.settings.lex;

@@ -78,7 +78,7 @@ impl Side {
         };
         self.group.is_some()
             && self.group == other.group
-            && self.ty == other.ty
+            && self.ty.without_width() == other.ty.without_width()
             && same_key
             && self.kind.is_some()
             && self.kind == other.kind

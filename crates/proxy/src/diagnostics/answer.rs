@@ -12,7 +12,7 @@ use super::words::{tell_as, tells_of_values};
 use super::{MAX_KEPT_WARNINGS, name_of};
 use crate::error::{Failure, Outcome};
 use crate::exchange::Found;
-use crate::server_errors::UNKNOWN_ERROR;
+use crate::server_errors::{DUPLICATE, UNKNOWN_ERROR, is_check};
 use crate::session::{Session, without_physical};
 
 impl Session {
@@ -199,6 +199,8 @@ impl Session {
         let servers_surplus = surplus;
         // ours come before an error of the server's, which is the last that was said
         let mut left: &[Warning] = if errors_only { &[] } else { &own };
+        // a row's values are stored before its keys and constraints are looked at
+        let are_of_first_row = own.iter().all(|w| w.message.ends_with(" at row 1"));
         let sql: &[u8] = match errors_only {
             true => b"SHOW ERRORS",
             false => b"SHOW WARNINGS",
@@ -241,6 +243,10 @@ impl Session {
                 }
                 Step::EofAfterColumns { .. } => self.write_end(step)?,
                 Step::Row => {
+                    let is_of_row = are_of_first_row && is_of_a_row(self.server.payload());
+                    if is_of_row {
+                        self.write_warnings(&mut left, &mut places)?;
+                    }
                     if is_error(self.server.payload()) {
                         self.write_warnings(&mut left, &mut places)?;
                         if let Some((code, message)) = &told {
@@ -413,6 +419,17 @@ fn unclear() -> Failure {
 fn is_error(row: &[u8]) -> bool {
     let level = TextRow::new(row).next();
     matches!(level, Some(Ok(Some(b"Error"))))
+}
+
+/// Whether a row of `SHOW WARNINGS` tells of a row that was left out, or would be without IGNORE:
+/// of a key or a CHECK.
+fn is_of_a_row(row: &[u8]) -> bool {
+    let code = TextRow::new(row).nth(1);
+    let Some(Ok(Some(code))) = code else {
+        return false;
+    };
+    let code = std::str::from_utf8(code).ok().and_then(|code| code.parse().ok());
+    code.is_some_and(|code| code == DUPLICATE || is_check(code))
 }
 
 /// A row of `SHOW WARNINGS` that says that `VALUES()` is out of fashion.

@@ -50,6 +50,8 @@ pub fn column(name: &str, sql_type: &str, collation: Option<&str>) -> NewColumn 
         default: None,
         on_update: false,
         comment: None,
+        checks: Vec::new(),
+        own_checks: Vec::new(),
         invisible: false,
         capabilities: Capabilities::default(),
         without_grams: false,

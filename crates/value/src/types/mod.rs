@@ -88,6 +88,20 @@ impl SqlType {
         }
     }
 
+    /// The type without the width that its numbers are shown in. Values do not depend on it, and
+    /// MariaDB adds one where none is said.
+    pub fn without_width(self) -> SqlType {
+        let kind = match self.kind {
+            Kind::TinyInt(_) => Kind::TinyInt(None),
+            Kind::SmallInt(_) => Kind::SmallInt(None),
+            Kind::MediumInt(_) => Kind::MediumInt(None),
+            Kind::Int(_) => Kind::Int(None),
+            Kind::BigInt(_) => Kind::BigInt(None),
+            other => other,
+        };
+        SqlType { kind, ..self }
+    }
+
     /// JSON: a value of its own in MySQL, and text in utf8mb4_bin that a CHECK looks at in MariaDB.
     pub fn json(family: Family) -> SqlType {
         SqlType {

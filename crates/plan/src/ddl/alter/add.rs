@@ -120,9 +120,6 @@ impl Alteration<'_> {
         if definition.key.is_some() {
             return Err(refused("a key in the definition of an added column"));
         }
-        if !definition.column.checks.is_empty() {
-            return Err(refused("a CHECK in the definition of an added column"));
-        }
         let family = target.r.request.settings.family;
         onionskin_schema::check_protectable(&definition.column, family)
             .map_err(|e| schema_refusal(&e))?;
