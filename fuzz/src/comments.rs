@@ -1,6 +1,9 @@
 //! The comments that hold the schema.
 
-use onionskin_schema::{Capabilities, ColumnMetadata, DefaultLiteral, SetMark, comment};
+use onionskin_schema::{
+    Capabilities, Check, CheckConstant, CheckOperator, ColumnMetadata, Condition, DefaultLiteral,
+    SetMark, comment,
+};
 use onionskin_value::{Family, SqlType};
 
 /// The mark of all protected columns.
@@ -55,6 +58,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         default,
         on_update: false,
         comment: comment.into(),
+        checks: Vec::new(),
         capabilities: Capabilities {
             eq: true,
             range: text.starts_with('i'),
@@ -68,7 +72,26 @@ pub fn seeds() -> Vec<Vec<u8>> {
         suite: 1,
         cell_version: 1,
     };
+    let check = |condition, in_column| Check {
+        condition,
+        in_column,
+    };
+    let number = |digits: &str| CheckConstant::Number(digits.into());
+    let checked = ColumnMetadata {
+        checks: vec![
+            check(Condition::In(vec![number("1"), number("-2")]), true),
+            check(
+                Condition::Any(vec![
+                    Condition::Null,
+                    Condition::Compare(CheckOperator::Less, number("9")),
+                ]),
+                false,
+            ),
+        ],
+        ..metadata("int(11)", None, None, "")
+    };
     let columns = [
+        checked,
         metadata("int(11)", None, Some(DefaultLiteral::Null), ""),
         metadata(
             "varchar(40)",

@@ -668,6 +668,7 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
                 cell_version: 1,
                 names: PhysicalNames::new(name, [id; 4], &sql_type, &capabilities),
                 capabilities,
+                checks: Vec::new(),
                 grams: GramForm::Numbers,
                 whole: Whole::Unmarked,
             }),

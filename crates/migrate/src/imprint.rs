@@ -10,7 +10,9 @@ use onionskin_keys::{KeySet, MetadataKey};
 use onionskin_physical::PhysicalTable;
 use onionskin_rowstream::checkpoint::{Imprint, State};
 use onionskin_rowstream::session::Session;
-use onionskin_schema::{ColumnRow, catalog_query, constraint_name, identifier, same_name};
+use onionskin_schema::{
+    ColumnRow, catalog_query, constraint_name, guard_name, identifier, same_name,
+};
 use onionskin_value::{Family, SqlType};
 
 use crate::error::{MigrateError, Result};
@@ -99,6 +101,7 @@ impl Known {
                 && protection.capabilities == planned.capabilities
                 && protection.names == planned.names()
                 && is.nullable == planned.nullable
+                && protection.checks == planned.checks
                 && is
                     .sql_type
                     .is_some_and(|is| is_same(&is, &planned.sql_type, family));
@@ -108,7 +111,13 @@ impl Known {
                     column()
                 )));
             }
-            if !has_check(&facts.definition, planned.table_id, planned.column_id) {
+            let (table_id, column_id) = (planned.table_id, planned.column_id);
+            let guarded = planned.checks.is_empty()
+                || facts.definition.contains(&format!(
+                    "CONSTRAINT {} CHECK (",
+                    identifier(&guard_name(table_id, column_id))
+                ));
+            if !guarded || !has_check(&facts.definition, table_id, column_id) {
                 return Err(exchanged(format!("{} has not its CHECK", column())));
             }
         }

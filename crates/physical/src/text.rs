@@ -53,7 +53,9 @@ impl Definition<'_> {
             }
             DdlPiece::Definitions(new) => put_list(&self.definitions(*new)?, sql),
             DdlPiece::Check { column, number } => {
-                let check = self.new_column(*column)?.physical_check(*number, self.family);
+                let check = self
+                    .new_column(*column)?
+                    .physical_check(*number, self.family);
                 sql.extend_from_slice(check.ok_or_else(internal)?.as_bytes());
             }
             DdlPiece::Guard(new) => {
@@ -63,7 +65,8 @@ impl Definition<'_> {
             DdlPiece::Add { column, place } => {
                 put_list(&self.added_column(*column, place.as_ref())?, sql);
             }
-            DdlPiece::Present(_) | DdlPiece::KeyTooLong => {}
+            // the proxy has put something else in the place of what it has to ask for
+            DdlPiece::Present(_) | DdlPiece::KeyTooLong | DdlPiece::DroppedConstraint(_) => {}
             DdlPiece::AliasMarks(marks) => self.put_alias_marks(marks, sql),
             // Where it matters which names are taken, a free one has been put in its place before.
             DdlPiece::IndexName { base, .. } => put_name(base, sql),
@@ -76,6 +79,10 @@ impl Definition<'_> {
             DdlPiece::Rename(index, name) => put_list(&self.renamed_column(*index, name)?, sql),
             DdlPiece::SetDefault(index, default) => {
                 put_list(&self.changed_default(*index, default.as_ref())?, sql);
+            }
+            DdlPiece::ForgetCheck(index, number) => {
+                sql.extend_from_slice(b", ");
+                put_list(&self.without_check(*index, *number)?, sql);
             }
             DdlPiece::Redefine(new) => put_list(&self.redefined_column(new)?, sql),
         }
@@ -180,6 +187,12 @@ impl Definition<'_> {
             .map_err(|e| failed(&e))
     }
 
+    fn without_check(&self, index: usize, number: usize) -> Result<Vec<String>, Refusal> {
+        let (table, column) = self.existing(index)?;
+        let (family, tag) = (self.family, self.tag());
+        alter::forget_check(table, column, number, &self.set, family, tag).map_err(|e| failed(&e))
+    }
+
     /// The physical column that an index on a new column is built on.
     fn index_column(&self, new: usize) -> Result<String, Refusal> {
         let name = self.new_column(new)?.index_column_name();
@@ -244,6 +257,7 @@ fn changes(ddl: &Ddl) -> impl Iterator<Item = Change<'_>> {
         DdlPiece::Rename(index, name) => Some(Change::Rename(*index, name)),
         DdlPiece::SetDefault(index, default) => Some(Change::Default(*index, default.as_ref())),
         DdlPiece::Redefine(new) => Some(Change::Redefine(new.index, redefinition(new))),
+        DdlPiece::ForgetCheck(index, number) => Some(Change::ForgetCheck(*index, *number)),
         _ => None,
     })
 }
@@ -255,6 +269,7 @@ fn unchanged(ddl: &Ddl) -> Vec<usize> {
             Change::Drop(other)
             | Change::Rename(other, _)
             | Change::Default(other, _)
+            | Change::ForgetCheck(other, _)
             | Change::Redefine(other, _) => other == index,
         })
     };

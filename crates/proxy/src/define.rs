@@ -2,7 +2,7 @@
 
 use onionskin_physical::{definition_text, with_ids};
 use onionskin_plan::{Ddl, DdlPiece, errors};
-use onionskin_schema::{NewColumn, SchemaError, TableName, alter, same_name};
+use onionskin_schema::{NewColumn, SchemaError, TableName, alter, check_named, same_name};
 use onionskin_value::{Family, Kind, Level, Warning};
 
 use crate::catalog::KeyedPlan;
@@ -75,6 +75,11 @@ impl Session {
         check_references(ddl, &columns)?;
         let key = self.shared.config.keys.metadata_key();
         let mut sql = definition_text(ddl, &columns, self.state.family, key)?;
+        if ddl.pieces.iter().any(drops_constraint) {
+            let known = self.with_dropped_checks(ddl)?;
+            let key = self.shared.config.keys.metadata_key();
+            sql = definition_text(&known, &columns, self.state.family, key)?;
+        }
         let unnamed = |piece: &DdlPiece| matches!(piece, DdlPiece::IndexName { .. });
         if ddl.pieces.iter().any(unnamed) {
             let known = self.names_of_indexes(ddl)?;
@@ -102,6 +107,43 @@ impl Session {
             self.diagnostics.warnings.extend(notes);
         }
         self.send_definition(&sql, ddl.temporary.as_ref(), &keyed.plan.names)
+    }
+
+    /// The definition with what its DROP CONSTRAINT means for protected columns. The server's text
+    /// of the table tells which column a constraint is over.
+    fn with_dropped_checks(&mut self, ddl: &Ddl) -> Outcome<Ddl> {
+        let mut ddl = ddl.clone();
+        let Some(table) = ddl.table.clone() else {
+            return Ok(ddl);
+        };
+        let sql = format!(
+            "SHOW CREATE TABLE {}.{}",
+            onionskin_schema::identifier(&table.database),
+            onionskin_schema::identifier(&table.name)
+        );
+        let rows = self.server.rows(sql.as_bytes())?;
+        let text = rows.first().and_then(|row| row.get(1)?.as_deref());
+        let text = String::from_utf8_lossy(text.unwrap_or_default()).into_owned();
+        let mut changed = Vec::new();
+        for piece in &mut ddl.pieces {
+            let index = match piece {
+                DdlPiece::DroppedConstraint(name) => {
+                    let Some((index, number)) = check_named(&text, &table, name) else {
+                        continue;
+                    };
+                    *piece = DdlPiece::ForgetCheck(index, number);
+                    index
+                }
+                DdlPiece::Drop(index) | DdlPiece::SetDefault(index, _) => *index,
+                _ => continue,
+            };
+            if changed.contains(&index) {
+                let about = "two changes of a protected column with a CHECK";
+                return Err(Failure::refused(&errors::ALTERATION, about));
+            }
+            changed.push(index);
+        }
+        Ok(ddl)
     }
 
     /// The indexes that the table has.
@@ -237,6 +279,10 @@ fn with_index_names(ddl: &Ddl, known: &[String]) -> Ddl {
         *piece = DdlPiece::Sql(text);
     }
     ddl
+}
+
+fn drops_constraint(piece: &DdlPiece) -> bool {
+    matches!(piece, DdlPiece::DroppedConstraint(_))
 }
 
 /// Refuses new columns whose tokens would be compared with tokens under another key. New columns

@@ -13,7 +13,7 @@
 use onionskin_value::Family;
 
 use crate::{
-    check::guard_name,
+    check::{Check, guard_name},
     comment::ColumnMetadata,
     ddl::{
         Layout, NewColumn, check_name, check_protectable, constraint_name, gram_index_name,
@@ -174,6 +174,27 @@ pub fn set_default(
     modify(&metadata, column, set, family, tag)
 }
 
+/// A CHECK over the column, by its number, is dropped. The guard stays: who does not know yet that
+/// the constraint is gone must not store a refused cell.
+pub fn forget_check(
+    table: &Table,
+    column: &Column,
+    number: usize,
+    set: &SetMark,
+    family: Family,
+    tag: impl Fn(&[u8]) -> [u8; 16],
+) -> Result<Vec<String>, SchemaError> {
+    let (mut metadata, _) = known(table, column)?;
+    forget(&mut metadata, number);
+    modify(&metadata, column, set, family, tag)
+}
+
+fn forget(metadata: &mut ColumnMetadata, number: usize) {
+    if let Some(check) = metadata.checks.get_mut(number) {
+        *check = Check::dropped();
+    }
+}
+
 /// What a definition says beside type and whether there may be NULL. No cell depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redefinition<'a> {
@@ -243,6 +264,8 @@ pub enum Change<'a> {
     Default(usize, Option<&'a DefaultLiteral>),
     /// MODIFY COLUMN.
     Redefine(usize, Redefinition<'a>),
+    /// DROP CONSTRAINT of the CHECK with this number.
+    ForgetCheck(usize, usize),
 }
 
 /// The mark of all protected columns that a table has after these changes.
@@ -268,6 +291,9 @@ pub fn set_after(
                 }
                 Change::Default(which, default) if *which == index => {
                     metadata.default = changed_default(&metadata, column, *default, family);
+                }
+                Change::ForgetCheck(which, number) if *which == index => {
+                    forget(&mut metadata, *number);
                 }
                 Change::Redefine(which, new) if *which == index => {
                     new.apply(&mut metadata, column, family);

@@ -28,6 +28,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::protection::CELL_OVERHEAD;
 use crate::quote::identifier;
+use crate::show_create::{Statement, Token, tokens};
+use crate::table::{Column, Table, same_name};
 
 /// Most conditions of a column: each has a byte in a refused cell.
 pub const MAX_CHECKS: usize = 16;
@@ -57,7 +59,7 @@ fn is_false(truth: &bool) -> bool {
 /// A condition on a column's value, without NOT: servers print none around AND and OR.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Condition {
-    /// AND of at least two, of which none is an AND.
+    /// AND of at least two, of which none is an AND; of none, if the constraint was dropped.
     #[serde(rename = "&")]
     All(Vec<Condition>),
     /// OR of at least two, of which none is an OR.
@@ -226,6 +228,17 @@ fn escaped(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
 
+impl Check {
+    /// What stands in the place of a condition whose constraint was dropped: the numbers of the
+    /// others stay what they are. It is true of everything.
+    pub(crate) fn dropped() -> Self {
+        Check {
+            condition: Condition::All(Vec::new()),
+            in_column: false,
+        }
+    }
+}
+
 impl Condition {
     /// What it is of NULL; `None`: neither true nor false.
     pub fn of_null(&self) -> Option<bool> {
@@ -259,9 +272,7 @@ impl Condition {
     /// The constants in it.
     pub fn constants(&self) -> Vec<&CheckConstant> {
         match self {
-            Self::All(parts) | Self::Any(parts) => {
-                parts.iter().flat_map(Self::constants).collect()
-            }
+            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::constants).collect(),
             Self::Null | Self::NotNull => Vec::new(),
             Self::Compare(_, constant)
             | Self::Reversed(constant, _)
@@ -358,6 +369,74 @@ pub(crate) fn number_by(places: &[usize]) -> Option<usize> {
     }
 }
 
+/// A column's name in the text of a CHECK, as the server quotes that of the sealed column. MySQL
+/// keeps these texts in one form.
+pub(crate) fn name_beside(sealed: Token<'_>, column: &Column, family: Family) -> String {
+    match family {
+        Family::MariaDb => sealed.quoted(&column.name),
+        Family::MySql => identifier(&column.name),
+    }
+}
+
+/// The constraint of this name in a table's definition, if it is a CHECK over a protected column
+/// and no part of that column's definition: the column's index, and the condition's number.
+pub fn check_named(physical_sql: &str, table: &Table, name: &str) -> Option<(usize, usize)> {
+    let statement = Statement::cut(physical_sql)?;
+    statement.elements.iter().find_map(|element| {
+        let mut words = tokens(element.trim_start()).filter(|t| !matches!(t, Token::Space(_)));
+        let is_named = matches!(words.next(), Some(Token::Word("CONSTRAINT")))
+            && words.next().is_some_and(|t| same_name(&t.name(), name));
+        let (column, number, _) = found(element, table).filter(|_| is_named)?;
+        let mut columns = table.columns.iter();
+        let index = columns.position(|c| same_name(&c.name, &column.name))?;
+        Some((index, number))
+    })
+}
+
+/// The CHECK of the client that stands behind an element of a table's definition, if one does.
+pub(crate) fn logical(element: &str, table: &Table, family: Family) -> Option<String> {
+    let (column, number, sealed) = found(element, table)?;
+    let check = column.protection.as_ref()?.checks.get(number)?;
+    let shown = check
+        .condition
+        .shown(&name_beside(sealed, column, family), family);
+    Some(format!("{}CHECK ({shown})", &element[..place(element)]))
+}
+
+/// Where CHECK stands in an element.
+fn place(element: &str) -> usize {
+    let before = tokens(element).take_while(|token| !matches!(token, Token::Word("CHECK")));
+    before.map(|token| token.text().len()).sum()
+}
+
+/// The column and the number of an element that is a CHECK over a protected column, with the name
+/// that it has for the sealed one.
+fn found<'t, 'e>(element: &'e str, table: &'t Table) -> Option<(&'t Column, usize, Token<'e>)> {
+    let mut column = None;
+    let mut places = Vec::new();
+    let mut before = ["", ""];
+    for token in tokens(&element[place(element)..]) {
+        if token.is_identifier()
+            && let Some(owner) = table.owner_of(&token.name())
+        {
+            column = Some((owner, token));
+            before = ["sealed", ""];
+            continue;
+        }
+        if let (["sealed", ","], Ok(place)) = (before, token.text().parse()) {
+            places.push(place);
+        }
+        if !matches!(token, Token::Space(_)) {
+            before = match before {
+                ["sealed", ""] => ["sealed", token.text()],
+                _ => ["", ""],
+            };
+        }
+    }
+    let (column, sealed) = column?;
+    Some((column, number_by(&places)?, sealed))
+}
+
 /// The name of a column's guard. Behind every name of letters, as MySQL sorts constraints.
 pub fn guard_name(table_id: [u8; 8], column_id: [u8; 4]) -> String {
     format!("~{}", crate::ddl::constraint_name(table_id, column_id))
@@ -403,4 +482,94 @@ pub(crate) fn from_field(field: &str) -> Option<Vec<Check>> {
     let checks: Vec<Check> = serde_json::from_str(field).ok()?;
     let fits = !checks.is_empty() && checks.len() <= MAX_CHECKS && to_field(&checks) == field;
     fits.then_some(checks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(text: &str) -> CheckConstant {
+        CheckConstant::Number(text.into())
+    }
+
+    fn text(text: &str) -> CheckConstant {
+        CheckConstant::Text(text.into())
+    }
+
+    /// `(c = -1 or c in (2,3)) and c like 'it\'s%' and 5 > c`
+    fn sample() -> Condition {
+        Condition::All(vec![
+            Condition::Any(vec![
+                Condition::Compare(CheckOperator::Equal, number("-1")),
+                Condition::In(vec![number("2"), number("3")]),
+            ]),
+            Condition::NotLike(text("it's%")),
+            Condition::Reversed(number("5"), CheckOperator::Greater),
+        ])
+    }
+
+    #[test]
+    fn conditions_are_shown_as_servers_print_them() {
+        assert_eq!(
+            sample().shown("`c`", Family::MariaDb),
+            r"(`c` = -1 or `c` in (2,3)) and `c`  not like 'it\'s%' and 5 > `c`"
+        );
+        assert_eq!(
+            sample().shown("`c`", Family::MySql),
+            r"(((`c` = -(1)) or (`c` in (2,3))) and (not((`c` like _utf8mb4'it\'s%'))) and (5 > `c`))"
+        );
+    }
+
+    #[test]
+    fn of_null_only_what_asks_for_it_is_certain() {
+        let less = || Condition::Compare(CheckOperator::Less, number("1"));
+        let all = |parts: &[Condition]| Condition::All(parts.to_vec()).of_null();
+        let any = |parts: &[Condition]| Condition::Any(parts.to_vec()).of_null();
+        assert_eq!(less().of_null(), None);
+        assert_eq!(all(&[less(), Condition::NotNull]), Some(false));
+        assert_eq!(all(&[less(), Condition::Null]), None);
+        assert_eq!(all(&[Condition::Null, Condition::Null]), Some(true));
+        assert_eq!(any(&[less(), Condition::NotNull]), None);
+        assert_eq!(any(&[less(), Condition::Null]), Some(true));
+        assert_eq!(any(&[Condition::NotNull, Condition::NotNull]), Some(false));
+    }
+
+    #[test]
+    fn a_refused_cell_says_what_is_broken_and_nothing_else() {
+        let mut cell = vec![9];
+        refused_cell(0x22, [1, 2, 3, 4], [0, 2, 15], &mut cell);
+        let mut expected = [0; 36];
+        expected[..8].copy_from_slice(&[9, 0x22, 0, 0, 1, 2, 3, 4]);
+        for place in [8, 10, 23] {
+            expected[place] = 1;
+        }
+        assert_eq!(cell, expected);
+        assert_eq!(number_by(&[2, FIRST_BYTE + 15]), Some(15));
+        // not one of these, and not the constraint of all cells
+        for places in [&[2, 24][..], &[2, 7], &[2], &[1, 4], &[8, 2]] {
+            assert_eq!(number_by(places), None, "{places:?}");
+        }
+    }
+
+    #[test]
+    fn the_field_has_one_form() {
+        let checks = vec![
+            Check {
+                condition: sample(),
+                in_column: true,
+            },
+            Check {
+                condition: Condition::NotNull,
+                in_column: false,
+            },
+        ];
+        let field = to_field(&checks);
+        assert_eq!(from_field(&field), Some(checks));
+        let spaced = field.replace(',', ", ");
+        for other in ["", "[]", "{}", "null", r#"[{"c":"2"}]"#, &spaced] {
+            assert_eq!(from_field(other), None, "{other}");
+        }
+        let many = format!("[{}]", [r#"{"c":"1"}"#; MAX_CHECKS + 1].join(","));
+        assert_eq!(from_field(&many), None);
+    }
 }

@@ -154,7 +154,9 @@ fn derived(view: &Other, family: Family) -> String {
         .map(|column| match () {
             () if view.names.contains(&column) => format!("{} AS {column}", logical_name(column)),
             () if view.texts.contains(&column) => format!("{} AS {column}", logical_text(column)),
-            () if column == "CHECK_CLAUSE" => format!("{} AS {column}", shown_clause("s.CHECK_CLAUSE")),
+            () if column == "CHECK_CLAUSE" => {
+                format!("{} AS {column}", shown_clause("s.CHECK_CLAUSE"))
+            }
             () if column == "SUB_PART" => format!("{} AS {column}", prefix_part()),
             () if column == "INDEX_COMMENT" => format!("{} AS {column}", index_comment()),
             () => format!("s.{column}"),

@@ -9,8 +9,8 @@
 use onionskin_value::Family;
 
 use crate::{
-    check,
     charset::{charset_of, default_collation},
+    check,
     comment::is_text_json,
     computed::{present_time, time_fraction},
     display::{Dialect, push_default_clause},
@@ -175,7 +175,7 @@ pub(crate) fn logical(
                 }
                 Some(_) => {}
             }
-        } else if let Some(check) = logical_check(trimmed, table, family) {
+        } else if let Some(check) = check::logical(trimmed, table, family) {
             elements.push(format!("{indent}{check}"));
         } else if !is_our_check(trimmed, table) && !is_our_index(trimmed, table) {
             let mut line = with_logical_names(&with_prefixes(trimmed), table);
@@ -269,58 +269,11 @@ fn column_line(
     }
     let checks = column.protection.iter().flat_map(|p| &p.checks);
     if let Some(own) = checks.into_iter().find(|check| check.in_column) {
-        let name = name_in_check(Token::first(physical)?, column, family);
+        let name = check::name_beside(Token::first(physical)?, column, family);
         let shown = own.condition.shown(&name, family);
         line.push_str(&format!(" CHECK ({shown})"));
     }
     Some(line)
-}
-
-/// A column's name in the text of a CHECK, as the server quotes that of the sealed column. MySQL
-/// keeps these texts in one form.
-fn name_in_check(sealed: Token<'_>, column: &Column, family: Family) -> String {
-    match family {
-        Family::MariaDb => sealed.quoted(&column.name),
-        Family::MySql => identifier(&column.name),
-    }
-}
-
-/// The CHECK of the client that stands behind an element, if one does: see `check.rs`.
-fn logical_check(element: &str, table: &Table, family: Family) -> Option<String> {
-    let mut at = 0;
-    for token in tokens(element) {
-        if matches!(token, Token::Word("CHECK")) {
-            break;
-        }
-        at += token.text().len();
-    }
-    let mut column = None;
-    let mut name = String::new();
-    let mut places = Vec::new();
-    let mut before = ["", ""];
-    for token in tokens(&element[at..]) {
-        if token.is_identifier()
-            && let Some(owner) = table.owner_of(&token.name())
-        {
-            column = Some(owner);
-            name = name_in_check(token, owner, family);
-            before = ["sealed", ""];
-            continue;
-        }
-        if let (["sealed", ","], Ok(place)) = (before, token.text().parse()) {
-            places.push(place);
-        }
-        if !matches!(token, Token::Space(_)) {
-            before = match before {
-                ["sealed", ""] => ["sealed", token.text()],
-                _ => ["", ""],
-            };
-        }
-    }
-    let column = column?;
-    let check = column.protection.as_ref()?.checks.get(check::number_by(&places)?)?;
-    let shown = check.condition.shown(&name, family);
-    Some(format!("{}CHECK ({shown})", &element[..at]))
 }
 
 /// Whether INVISIBLE stands behind DEFAULT in a column's definition: MariaDB 10.11 prints it in
@@ -541,7 +494,7 @@ impl<'a> Token<'a> {
 
     /// Another identifier, quoted as this one; in backquotes if this one is bare, since the other
     /// may be reserved.
-    fn quoted(&self, name: &str) -> String {
+    pub(crate) fn quoted(&self, name: &str) -> String {
         let quote = match self {
             Self::Quoted(text) => &text[..1],
             _ => "`",

@@ -222,6 +222,7 @@ fn changed(
     let (Change::Drop(own)
     | Change::Rename(own, _)
     | Change::Default(own, _)
+    | Change::ForgetCheck(own, _)
     | Change::Redefine(own, _)) = change;
     let mut all = renewed(table, &set, Some(own), family);
     all.extend(specifications(&set).expect("sound"));

@@ -57,6 +57,8 @@ pub struct Column {
     pub collation: Option<&'static str>,
     pub nullable: bool,
     pub default: Option<String>,
+    /// The condition of a CHECK over it.
+    pub check: Option<String>,
     pub on_update: bool,
     pub auto_increment: bool,
     pub protection: Option<Protection>,
@@ -277,6 +279,8 @@ impl Table {
     pub fn create(&self, protected: bool) -> String {
         let mut elements: Vec<String> = self.columns.iter().map(|c| c.sql(protected)).collect();
         elements.push("PRIMARY KEY (id)".into());
+        let checks = self.columns.iter().filter_map(|c| c.check.as_ref());
+        elements.extend(checks.map(|check| format!("CHECK ({check})")));
         for key in &self.keys {
             let unique = if key.unique { "UNIQUE " } else { "" };
             elements.push(format!(
@@ -387,6 +391,7 @@ fn plain_column(name: &str, ty: Type) -> Column {
         collation: None,
         nullable: true,
         default: None,
+        check: None,
         on_update: false,
         auto_increment: false,
         protection: None,
@@ -476,5 +481,40 @@ fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
     } else if column.nullable && random.chance(20) {
         column.default = Some("NULL".into());
     }
+    column.check = random_check(&mut random.aside(), &column);
     column
+}
+
+/// A CHECK over a protected column, that some of the values break.
+fn random_check(random: &mut Random, column: &Column) -> Option<String> {
+    if column.protection.is_none() || !random.chance(12) {
+        return None;
+    }
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    // MySQL prints `-(1)` and, once the table was altered, `-1`, and so on by turns
+    let is_number = |text: &str| digits(text);
+    let is_word = |text: &str| {
+        let inner = text.strip_prefix('\'').and_then(|t| t.strip_suffix('\''));
+        inner.is_some_and(|t| t.bytes().all(|b| b.is_ascii_alphanumeric() || b == b' '))
+    };
+    let texts = column.pool.iter().map(|literal| literal.sql.as_str());
+    let fitting: Vec<&str> = match column.ty {
+        Type::Int { .. } | Type::Decimal { .. } => texts.filter(|t| is_number(t)).collect(),
+        Type::Char(_) | Type::VarChar(_) | Type::Text => texts.filter(|t| is_word(t)).collect(),
+        _ => return None,
+    };
+    if fitting.is_empty() {
+        return None;
+    }
+    let name = &column.name;
+    let mut constant = || random.pick(&fitting).to_owned();
+    let (a, b, c) = (constant(), constant(), constant());
+    Some(match random.pick(&[0, 1, 2, 3, 4, 5]) {
+        0 => format!("{name} <> {a}"),
+        1 => format!("{name} NOT IN ({a}, {b})"),
+        2 => format!("{name} <= {a} OR {name} > {b}"),
+        3 => format!("NOT ({name} BETWEEN {a} AND {b})"),
+        4 => format!("({name} = {a} OR {name} <> {b}) AND {name} <> {c} AND {name} IS NOT NULL"),
+        _ => format!("{name} >= {a} OR {name} < {b} OR {name} IS NULL"),
+    })
 }

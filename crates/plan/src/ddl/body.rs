@@ -162,7 +162,9 @@ impl<'a> Body<'a> {
             };
             let column = &mut self.columns[index];
             if !reader.done() {
-                let word = reader.token().map_or(b"".as_slice(), |t| t.text(self.r.sql()));
+                let word = reader
+                    .token()
+                    .map_or(b"".as_slice(), |t| t.text(self.r.sql()));
                 return Err(check::refused(&column.name, &String::from_utf8_lossy(word)));
             }
             let condition = check::condition(self.r, check.inside, column)?;

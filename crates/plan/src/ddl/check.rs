@@ -24,11 +24,18 @@ const FORM: Reason = "a condition of another form than comparisons of the column
 
 /// Refuses the CHECK over a column.
 pub(super) fn refused(column: &str, why: &str) -> Refusal {
-    Refusal::new(&errors::DEFINITION, format!("CHECK over column {column}: {why}"))
+    Refusal::new(
+        &errors::DEFINITION,
+        format!("CHECK over column {column}: {why}"),
+    )
 }
 
 /// Reads what stands in the parentheses of a CHECK that concerns this column.
-pub(super) fn condition(r: &Reader, inside: Range<usize>, column: &NewColumn) -> Planned<Condition> {
+pub(super) fn condition(
+    r: &Reader,
+    inside: Range<usize>,
+    column: &NewColumn,
+) -> Planned<Condition> {
     let settings = r.request.settings;
     let mut parser = Parser {
         r: Reader::over(r.request, r.tokens, inside),
@@ -235,7 +242,13 @@ impl Parser<'_> {
             if enclosed && !self.r.eat_punct(b')') {
                 return Err(FORM);
             }
-            return Ok(Some(CheckConstant::Number(format!("-{number}"))));
+            // MariaDB prints no minus before zero
+            let is_zero = number.bytes().all(|b| matches!(b, b'0' | b'.'));
+            let sign = match is_zero && self.family == Family::MariaDb {
+                true => "",
+                false => "-",
+            };
+            return Ok(Some(CheckConstant::Number(format!("{sign}{number}"))));
         }
         if self.r.eat_punct(b'+') {
             return match self.literal()? {
@@ -361,7 +374,9 @@ fn check_forms(condition: &Condition, ty: &SqlType) -> Result<(), Reason> {
         Condition::All(parts) | Condition::Any(parts) => {
             parts.iter().try_for_each(|part| check_forms(part, ty))
         }
-        Condition::Compare(Equal | NotEqual, _) | Condition::Reversed(_, Equal | NotEqual) => Ok(()),
+        Condition::Compare(Equal | NotEqual, _) | Condition::Reversed(_, Equal | NotEqual) => {
+            Ok(())
+        }
         // by the names of members, which are kept as their numbers
         Condition::Compare(..)
         | Condition::Reversed(..)

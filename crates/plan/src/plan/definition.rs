@@ -79,6 +79,12 @@ pub enum DdlPiece {
     /// The specification that gives a protected column another definition, by which no cell
     /// changes.
     Redefine(Redefined),
+    /// Behind DROP CONSTRAINT: which columns the constraint of this name is over is asked of the
+    /// server. What it becomes begins with a comma.
+    DroppedConstraint(String),
+    /// The specification by which a protected column forgets one of its CHECK constraints, with a
+    /// comma before it: the column's index in [`Ddl::table`], and the condition's number.
+    ForgetCheck(usize, usize),
     /// The name of an index that has none. It is made up as the server would: from the column's
     /// name, beside the indexes that the table has.
     IndexName {

@@ -183,8 +183,8 @@ impl Binder<'_> {
         Ok(Filled::Bytes(filled))
     }
 
-    /// Whether the payload in the buffers breaks a CHECK of its column. Then a refused cell has been
-    /// made.
+    /// Whether the payload in the buffers breaks a CHECK of its column. If so, a refused cell has
+    /// been made.
     #[inline]
     fn refuses(&mut self, column: usize) -> Outcome<bool> {
         let used = &self.keyed.plan.columns[column];

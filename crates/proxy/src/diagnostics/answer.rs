@@ -428,7 +428,9 @@ fn is_of_a_row(row: &[u8]) -> bool {
     let Some(Ok(Some(code))) = code else {
         return false;
     };
-    let code = std::str::from_utf8(code).ok().and_then(|code| code.parse().ok());
+    let code = std::str::from_utf8(code)
+        .ok()
+        .and_then(|code| code.parse().ok());
     code.is_some_and(|code| code == DUPLICATE || is_check(code))
 }
 

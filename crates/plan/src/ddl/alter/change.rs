@@ -28,19 +28,38 @@ const NO_COLUMNS: [&str; 7] = [
 ];
 
 impl Alteration<'_> {
-    /// Refuses to change a constraint of a table that has a CHECK over a protected column: the
-    /// constraint's name does not tell whether it is that. The reader stands behind `verb`.
+    /// Refuses to change a CHECK of a table that has one over a protected column: its name does not
+    /// tell whether it is that one. The reader stands behind `verb`.
     fn check_kept(&self, s: &Reader, verb: &str) -> Planned<()> {
-        let mut protected = self.target.table.protected_columns();
         let word = ["constraint", "check"].iter().find(|w| s.is(w));
-        match (word, protected.find(|(_, p)| !p.checks.is_empty())) {
-            (Some(word), Some((column, _))) => Err(refused(&format!(
-                "{verb} {} of a table with a CHECK over the protected column {}",
+        match (word, self.with_check()) {
+            (Some(word), Some(column)) => Err(refused(&format!(
+                "{verb} {} of a table with a CHECK over the protected column {column}",
                 word.to_uppercase(),
-                column.name
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// A protected column of the table with a CHECK.
+    fn with_check(&self) -> Option<&str> {
+        let mut protected = self.target.table.protected_columns();
+        let found = protected.find(|(_, p)| !p.checks.is_empty());
+        found.map(|(column, _)| column.name.as_str())
+    }
+
+    /// `DROP CONSTRAINT` and `DROP CHECK`: the constraint may be that of a protected column, which
+    /// the server has to tell. The reader stands before the word.
+    fn drop_constraint(&mut self, mut s: Reader, spec: Range<usize>) -> Planned<()> {
+        self.keep(spec);
+        if self.with_check().is_none() || !(s.eat("constraint") || s.eat("check")) {
+            return Ok(());
+        }
+        guard(&mut s)?;
+        let name = s.name().filter(|_| s.done());
+        let name = name.ok_or_else(|| refused("DROP CONSTRAINT"))?;
+        self.out.0.push(DdlPiece::DroppedConstraint(name));
+        Ok(())
     }
 
     /// The reader stands behind DROP.
@@ -50,9 +69,7 @@ impl Alteration<'_> {
             if names.any(|n| onionskin_schema::is_our_constraint(&n)) {
                 return Err(refused("a constraint that belongs to a protected column"));
             }
-            self.check_kept(&s, "DROP")?;
-            self.keep(spec);
-            return Ok(());
+            return self.drop_constraint(s, spec);
         }
         s.eat("column");
         guard(&mut s)?;

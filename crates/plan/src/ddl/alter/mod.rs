@@ -273,6 +273,7 @@ impl<'a> Alteration<'a> {
                     | DdlPiece::Rename(..)
                     | DdlPiece::SetDefault(..)
                     | DdlPiece::Redefine(_)
+                    | DdlPiece::DroppedConstraint(_)
             )
         };
         if !pieces.iter().any(changes_set) {
