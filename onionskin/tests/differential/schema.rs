@@ -498,9 +498,13 @@ fn random_check(random: &mut Random, column: &Column) -> Option<String> {
         inner.is_some_and(|t| t.bytes().all(|b| b.is_ascii_alphanumeric() || b == b' '))
     };
     let texts = column.pool.iter().map(|literal| literal.sql.as_str());
+    // MySQL prints another character set once the table was altered
+    let is_utf8 = column.collation.is_some_and(|c| c.starts_with("utf8mb4"));
     let fitting: Vec<&str> = match column.ty {
         Type::Int { .. } | Type::Decimal { .. } => texts.filter(|t| is_number(t)).collect(),
-        Type::Char(_) | Type::VarChar(_) | Type::Text => texts.filter(|t| is_word(t)).collect(),
+        Type::Char(_) | Type::VarChar(_) | Type::Text if is_utf8 => {
+            texts.filter(|t| is_word(t)).collect()
+        }
         _ => return None,
     };
     if fitting.is_empty() {

@@ -293,6 +293,10 @@ impl Parser<'_> {
         match charset {
             _ if is_old => Ok(Some(CheckConstant::OldText(text))),
             Charset::Utf8mb4 | Charset::Utf8mb3 => Ok(Some(CheckConstant::Text(text))),
+            // MySQL prints them so beside a column of that set, once the table was altered
+            Charset::Latin1 | Charset::Ascii if is_introduced && text.is_ascii() => {
+                Ok(Some(CheckConstant::Text(text)))
+            }
             _ => Err("a text in another character set than utf8mb4"),
         }
     }
