@@ -263,6 +263,9 @@ fn conditions_of_other_forms_are_refused(kind: Kind) {
         ("VARCHAR(20)", "c REGEXP '^a'"),
         ("VARCHAR(20)", "c = x'41'"),
         ("VARCHAR(20)", "c = _gbk'a'"),
+        ("VARCHAR(20) COLLATE utf8mb4_unicode_520_ci", "c <> ''"),
+        ("INT", "c < > 3"),
+        ("DATE", "c <> '0000-00-00'"),
         ("VARCHAR(20)", "c = 'a\nb'"),
         ("VARCHAR(20)", "c = BINARY 'a'"),
         ("ENUM('x','y')", "c > 'x'"),
@@ -306,6 +309,37 @@ fn conditions_of_other_forms_are_refused(kind: Kind) {
             .message
             .contains("more than 16")
     );
+    pair.protected
+        .must("CREATE TABLE r (id INT, c INT ENCRYPTED FOR ())");
+    if kind == Kind::MySql {
+        let sql = format!(
+            "ALTER TABLE r ADD COLUMN e INT ENCRYPTED FOR () {}",
+            many.join(" ")
+        );
+        let sql = sql.replace("(c > -", "(e > -");
+        assert!(
+            error_of(&mut pair.protected, &sql)
+                .message
+                .contains("more than 16")
+        );
+        // MySQL looks at constraints by their names, and at the guard last
+        for sql in [
+            "CREATE TABLE s (id INT, c INT ENCRYPTED FOR (), CONSTRAINT 年齢 CHECK (c > 1))",
+            "CREATE TABLE s (id INT, c INT ENCRYPTED FOR (), CONSTRAINT `~s` CHECK (c > 1))",
+            "CREATE TABLE 表 (id INT, c INT ENCRYPTED FOR (), CHECK (c > 1))",
+            "CREATE TABLE 表 (id INT, c INT ENCRYPTED FOR () CHECK (c > 1))",
+        ] {
+            assert!(
+                error_of(&mut pair.protected, sql)
+                    .message
+                    .contains("not ASCII")
+            );
+        }
+        pair.same("CREATE TABLE 表 (id INT, c INT {}, CONSTRAINT k CHECK (c > 1))");
+        pair.same("INSERT INTO 表 VALUES (1, 1)");
+        pair.same("INSERT IGNORE INTO 表 VALUES (1, 1), (2, 2)");
+    }
+    pair.protected.must("DROP TABLE r");
     // a plain column's is the server's, beside protected ones
     pair.same("CREATE TABLE r (id INT PRIMARY KEY, c INT {eq}, d INT, CHECK (d % 2 = 0))");
     pair.same("INSERT INTO r VALUES (1, 1, 1)");
@@ -469,6 +503,18 @@ fn constraints_are_dropped(kind: Kind) {
     shows_the_same(&mut pair, kind, "t");
     pair.same("CREATE TABLE u LIKE t");
     shows_the_same(&mut pair, kind, "u");
+    pair.same("CREATE TABLE x (id INT PRIMARY KEY, a INT {eq}, CONSTRAINT k CHECK (a < 9))");
+    for session in pair.sessions() {
+        // the index's name is asked of the server as well
+        session.must("ALTER TABLE x DROP CONSTRAINT k, ADD INDEX (a)");
+    }
+    pair.same("INSERT INTO x VALUES (1, 10)");
+    for session in pair.sessions() {
+        session.must("ALTER TABLE x RENAME COLUMN a TO b");
+    }
+    pair.same("INSERT INTO x VALUES (2, 11)");
+    pair.same("SHOW CREATE TABLE x");
+    pair.same("ALTER TABLE x DROP COLUMN b");
     pair.same("ALTER TABLE t DROP COLUMN c");
     pair.same("SELECT * FROM t ORDER BY id");
     pair.same("INSERT INTO t (id, a) VALUES (7, 3)");
@@ -503,7 +549,10 @@ fn constraints_of_the_proxy_stay_in_force(kind: Kind) {
     let names = names.expect("names");
     assert_eq!(names.lines().count(), 4, "{names}");
     for name in names.lines() {
-        let mut changes = vec![format!("DROP CONSTRAINT `{name}`")];
+        let mut changes = vec![
+            format!("DROP CONSTRAINT `{name}`"),
+            format!("DROP CONSTRAINT `{}`", name.to_uppercase()),
+        ];
         if kind == Kind::MySql {
             changes.push(format!("DROP CHECK `{name}`"));
             changes.push(format!("ALTER CHECK `{name}` NOT ENFORCED"));
@@ -545,6 +594,9 @@ fn tables_that_have_them_are_migrated(kind: Kind) {
     must_migrate(&server, Some(&proxy), &encrypt);
     judged(&mut session, 4);
     must_migrate(&server, Some(&proxy), &["app.t", "--drop-old", "--rotate"]);
+    let modify = ["app.t", "--modify", "c VARCHAR(30)"];
+    let refused = must_not_migrate(&server, Some(&proxy), &modify);
+    assert!(refused.contains("CHECK"), "{refused}");
     judged(&mut session, 5);
     let without_names = |text: &str| {
         text.replace("`z`", "")
@@ -604,6 +656,14 @@ fn what_a_server_says_of_constraints_names_no_physical_column(kind: Kind) {
     );
     pair.same("INSERT INTO p VALUES (1)");
     pair.same("INSERT INTO f VALUES (1, 1)");
+    // a plain table's are told as ever
+    pair.same("CREATE TABLE pp (id INT PRIMARY KEY)");
+    pair.same(
+        "CREATE TABLE pf (id INT PRIMARY KEY, CONSTRAINT pk FOREIGN KEY (id) REFERENCES pp (id))",
+    );
+    pair.same("INSERT INTO pf VALUES (1)");
+    pair.same("GET DIAGNOSTICS CONDITION 1 @m = MESSAGE_TEXT");
+    pair.same("SELECT @m");
     for sql in [
         "INSERT INTO t VALUES (1, 3, 'x', 1)",
         "INSERT INTO f VALUES (2, 2)",

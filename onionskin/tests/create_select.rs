@@ -408,7 +408,7 @@ const IN_THE_CLEAR: &[(&str, &str)] = &[
     ),
     (
         "CREATE TABLE kept (name VARCHAR(40), CHECK (LENGTH(name) > 0)) SELECT name FROM user",
-        "OS1012",
+        "OS1013",
     ),
     (
         "CREATE TABLE bare (`name = 'x'` INT ENCRYPTED FOR ()) SELECT name = 'x' FROM user",

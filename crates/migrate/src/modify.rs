@@ -97,6 +97,12 @@ impl<'a> Definition<'a> {
         };
         let column = table.column(&self.name);
         let column = column.ok_or_else(|| refused("is not there"))?;
+        // each value would have to be judged anew
+        if column.protection.as_ref().is_some_and(|p| p.is_checked()) {
+            return Err(refused(
+                "has a CHECK constraint over it: drop the constraint first",
+            ));
+        }
         let head = format!("{} ", identifier(&column.name));
         let mut found = 0;
         let lines = elements.lines().map(|line| {

@@ -62,7 +62,7 @@ impl Session {
     /// Checks that no string (a default, a name, a comment) in a definition that the server has
     /// shown was converted on the way, nor will be on the way back. A character set shows what it
     /// does not have as a question mark.
-    fn must_be_exact(&self, definition: &str) -> Outcome<()> {
+    pub(crate) fn must_be_exact(&self, definition: &str) -> Outcome<()> {
         let keeps_all = |set| set == Some(Charset::Utf8mb4);
         let (results, client) = (self.state.results_charset, self.state.client_charset);
         let is_exact = keeps_all(results) && keeps_all(client)

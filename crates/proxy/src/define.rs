@@ -75,10 +75,13 @@ impl Session {
         check_references(ddl, &columns)?;
         let key = self.shared.config.keys.metadata_key();
         let mut sql = definition_text(ddl, &columns, self.state.family, key)?;
+        let told;
+        let mut ddl = ddl;
         if ddl.pieces.iter().any(drops_constraint) {
-            let known = self.with_dropped_checks(ddl)?;
+            told = self.with_dropped_checks(ddl)?;
+            ddl = &told;
             let key = self.shared.config.keys.metadata_key();
-            sql = definition_text(&known, &columns, self.state.family, key)?;
+            sql = definition_text(ddl, &columns, self.state.family, key)?;
         }
         let unnamed = |piece: &DdlPiece| matches!(piece, DdlPiece::IndexName { .. });
         if ddl.pieces.iter().any(unnamed) {
@@ -124,6 +127,7 @@ impl Session {
         let rows = self.server.rows(sql.as_bytes())?;
         let text = rows.first().and_then(|row| row.get(1)?.as_deref());
         let text = String::from_utf8_lossy(text.unwrap_or_default()).into_owned();
+        self.must_be_exact(&text)?;
         let mut changed = Vec::new();
         for piece in &mut ddl.pieces {
             let index = match piece {

@@ -73,6 +73,14 @@ impl Failure {
         Failure::Refused(Refusal::new(entry, about))
     }
 
+    /// The text of a server's error.
+    pub fn servers_text(&self) -> Option<Vec<u8>> {
+        match self {
+            Failure::Server { message, .. } => Some(message.clone()),
+            _ => None,
+        }
+    }
+
     /// The same, with the text of a server's error changed.
     pub fn reworded(self, reword: impl FnOnce(&[u8]) -> Vec<u8>) -> Self {
         match self {

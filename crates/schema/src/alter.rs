@@ -13,11 +13,11 @@
 use onionskin_value::Family;
 
 use crate::{
-    check::{Check, guard_name},
+    check::{self, Check},
     comment::ColumnMetadata,
     ddl::{
         Layout, NewColumn, check_name, check_protectable, constraint_name, gram_index_name,
-        physical_definitions,
+        guard_name, physical_definitions,
     },
     display::normalized,
     errors::SchemaError,
@@ -135,6 +135,8 @@ fn rename(
     let (old, old_names) = known(table, column)?;
     let layout = layout_of(new, column);
     check_name(&new.name, &layout.names)?;
+    let guard = guard_name(old.table_id, old.column_id);
+    let is_guarded = !old.checks.is_empty();
     let mut specifications = vec![
         drop_constraint(&old),
         format!(
@@ -156,6 +158,12 @@ fn rename(
     }
     specifications.extend(index.map(|index| format!("ADD {index}")));
     specifications.push(format!("ADD {}", layout.constraint_definition()));
+    if is_guarded {
+        // of constraints that were dropped
+        specifications.insert(0, format!("DROP CONSTRAINT {}", identifier(&guard)));
+        let guard = check::guard(&layout.names.enc, &guard);
+        specifications.push(format!("ADD {guard}"));
+    }
     Ok(specifications)
 }
 

@@ -26,10 +26,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use onionskin_value::{Charset, Family, Input};
 use serde::{Deserialize, Serialize};
 
-use crate::protection::CELL_OVERHEAD;
 use crate::quote::identifier;
-use crate::show_create::{Statement, Token, tokens};
-use crate::table::{Column, Table, same_name};
 
 /// Most conditions of a column: each has a byte in a refused cell.
 pub const MAX_CHECKS: usize = 16;
@@ -229,6 +226,11 @@ fn escaped(text: &str) -> String {
 }
 
 impl Check {
+    /// Whether there is still a constraint.
+    pub fn is_in_force(&self) -> bool {
+        *self != Check::dropped()
+    }
+
     /// What stands in the place of a condition whose constraint was dropped: the numbers of the
     /// others stay what they are. It is true of everything.
     pub(crate) fn dropped() -> Self {
@@ -330,9 +332,15 @@ impl Condition {
         }
     }
 
-    /// ` CHECK (…)` on the server: see the module.
-    pub(crate) fn physical(&self, column: &str, number: usize, family: Family) -> String {
-        let enc = identifier(&format!("{column}{}", crate::protection::ENC_SUFFIX));
+    /// ` CHECK (…)` on the server, of the sealed column `enc`: see the module.
+    pub(crate) fn physical(
+        &self,
+        column: &str,
+        enc: &str,
+        number: usize,
+        family: Family,
+    ) -> String {
+        let enc = identifier(enc);
         let mut shown = self.shown(&identifier(column), family);
         if family == Family::MySql {
             // as `check_constraints` has it
@@ -369,98 +377,25 @@ pub(crate) fn number_by(places: &[usize]) -> Option<usize> {
     }
 }
 
-/// A column's name in the text of a CHECK, as the server quotes that of the sealed column. MySQL
-/// keeps these texts in one form.
-pub(crate) fn name_beside(sealed: Token<'_>, column: &Column, family: Family) -> String {
-    match family {
-        Family::MariaDb => sealed.quoted(&column.name),
-        Family::MySql => identifier(&column.name),
-    }
-}
-
-/// The constraint of this name in a table's definition, if it is a CHECK over a protected column
-/// and no part of that column's definition: the column's index, and the condition's number.
-pub fn check_named(physical_sql: &str, table: &Table, name: &str) -> Option<(usize, usize)> {
-    let statement = Statement::cut(physical_sql)?;
-    statement.elements.iter().find_map(|element| {
-        let mut words = tokens(element.trim_start()).filter(|t| !matches!(t, Token::Space(_)));
-        let is_named = matches!(words.next(), Some(Token::Word("CONSTRAINT")))
-            && words.next().is_some_and(|t| same_name(&t.name(), name));
-        let (column, number, _) = found(element, table).filter(|_| is_named)?;
-        let mut columns = table.columns.iter();
-        let index = columns.position(|c| same_name(&c.name, &column.name))?;
-        Some((index, number))
-    })
-}
-
-/// The CHECK of the client that stands behind an element of a table's definition, if one does.
-pub(crate) fn logical(element: &str, table: &Table, family: Family) -> Option<String> {
-    let (column, number, sealed) = found(element, table)?;
-    let check = column.protection.as_ref()?.checks.get(number)?;
-    let shown = check
-        .condition
-        .shown(&name_beside(sealed, column, family), family);
-    Some(format!("{}CHECK ({shown})", &element[..place(element)]))
-}
-
-/// Where CHECK stands in an element.
-fn place(element: &str) -> usize {
-    let before = tokens(element).take_while(|token| !matches!(token, Token::Word("CHECK")));
-    before.map(|token| token.text().len()).sum()
-}
-
-/// The column and the number of an element that is a CHECK over a protected column, with the name
-/// that it has for the sealed one.
-fn found<'t, 'e>(element: &'e str, table: &'t Table) -> Option<(&'t Column, usize, Token<'e>)> {
-    let mut column = None;
-    let mut places = Vec::new();
-    let mut before = ["", ""];
-    for token in tokens(&element[place(element)..]) {
-        if token.is_identifier()
-            && let Some(owner) = table.owner_of(&token.name())
-        {
-            column = Some((owner, token));
-            before = ["sealed", ""];
-            continue;
-        }
-        if let (["sealed", ","], Ok(place)) = (before, token.text().parse()) {
-            places.push(place);
-        }
-        if !matches!(token, Token::Space(_)) {
-            before = match before {
-                ["sealed", ""] => ["sealed", token.text()],
-                _ => ["", ""],
-            };
-        }
-    }
-    let (column, sealed) = column?;
-    Some((column, number_by(&places)?, sealed))
-}
-
-/// The name of a column's guard. Behind every name of letters, as MySQL sorts constraints.
-pub fn guard_name(table_id: [u8; 8], column_id: [u8; 4]) -> String {
-    format!("~{}", crate::ddl::constraint_name(table_id, column_id))
-}
-
-/// `` CONSTRAINT `~onionskin_…` CHECK (…) ``, which refuses all refused cells.
-pub(crate) fn guard(column: &str, table_id: [u8; 8], column_id: [u8; 4]) -> String {
-    let enc = identifier(&format!("{column}{}", crate::protection::ENC_SUFFIX));
-    let name = identifier(&guard_name(table_id, column_id));
+/// The guard of the sealed column `enc`, which refuses all refused cells.
+pub(crate) fn guard(enc: &str, name: &str) -> String {
+    let (enc, name) = (identifier(enc), identifier(name));
     format!("CONSTRAINT {name} CHECK (SUBSTR({enc}, 2, 2) <> X'0000')")
 }
 
-/// Appends a refused cell: that of a value of which the conditions with these numbers are false.
-/// `first_byte` is that of all cells of the column.
+/// Appends a refused cell of this length: that of a value of which the conditions with these
+/// numbers are false. `first_byte` is that of all cells of the column.
 pub(crate) fn refused_cell(
     first_byte: u8,
     column_id: [u8; 4],
+    length: usize,
     violated: impl IntoIterator<Item = usize>,
     out: &mut Vec<u8>,
 ) {
     let start = out.len();
     out.extend_from_slice(&[first_byte, 0, 0]);
     out.extend_from_slice(&column_id);
-    out.resize(start + CELL_OVERHEAD as usize, 0);
+    out.resize(start + length, 0);
     for number in violated {
         if let Some(byte) = out.get_mut(start + FIRST_BYTE - 1 + number) {
             *byte = 1;
@@ -537,7 +472,7 @@ mod tests {
     #[test]
     fn a_refused_cell_says_what_is_broken_and_nothing_else() {
         let mut cell = vec![9];
-        refused_cell(0x22, [1, 2, 3, 4], [0, 2, 15], &mut cell);
+        refused_cell(0x22, [1, 2, 3, 4], 35, [0, 2, 15], &mut cell);
         let mut expected = [0; 36];
         expected[..8].copy_from_slice(&[9, 0x22, 0, 0, 1, 2, 3, 4]);
         for place in [8, 10, 23] {

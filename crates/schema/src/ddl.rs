@@ -133,7 +133,9 @@ pub fn physical_definitions(
         let Some(check) = check.filter(|check| !check.in_column) else {
             continue;
         };
-        let physical = check.condition.physical(&column.name, number, family);
+        let physical = check
+            .condition
+            .physical(&column.name, &column.names().enc, number, family);
         definitions.push(match name {
             Some(name) => format!("CONSTRAINT {} {physical}", identifier(name)),
             None => physical,
@@ -146,14 +148,16 @@ impl NewColumn {
     /// `CHECK (…)` on the server, of the condition with this number.
     pub fn physical_check(&self, number: usize, family: Family) -> Option<String> {
         let check = self.checks.get(number)?;
-        Some(check.condition.physical(&self.name, number, family))
+        let enc = self.names().enc;
+        Some(check.condition.physical(&self.name, &enc, number, family))
     }
 
     /// The guard of the column's conditions, the last element of a table's list; `None` without
     /// any.
     pub fn guard_definition(&self) -> Option<String> {
         let is_checked = !self.checks.is_empty();
-        is_checked.then(|| check::guard(&self.name, self.table_id, self.column_id))
+        let name = guard_name(self.table_id, self.column_id);
+        is_checked.then(|| check::guard(&self.names().enc, &name))
     }
 }
 
@@ -241,6 +245,12 @@ pub fn constraint_name(table_id: [u8; 8], column_id: [u8; 4]) -> String {
     format!("{CONSTRAINT_PREFIX}{}_{}", hex(&table_id), hex(&column_id))
 }
 
+/// Name of the guard of a column's CHECK constraints. Behind every name of letters, as MySQL sorts
+/// constraints.
+pub fn guard_name(table_id: [u8; 8], column_id: [u8; 4]) -> String {
+    format!("~{}", constraint_name(table_id, column_id))
+}
+
 /// Name of the index on a column's grams.
 pub(crate) fn gram_index_name(column_id: [u8; 4]) -> String {
     format!("{CONSTRAINT_PREFIX}{}", hex(&column_id))
@@ -249,8 +259,10 @@ pub(crate) fn gram_index_name(column_id: [u8; 4]) -> String {
 /// Whether the name of a violated constraint is one of ours: then a row was written without the
 /// proxy or by one with an outdated schema.
 pub fn is_our_constraint(name: &str) -> bool {
+    // servers do not count letter case
+    let name = name.to_ascii_lowercase();
     name.strip_prefix('~')
-        .unwrap_or(name)
+        .unwrap_or(&name)
         .strip_prefix(CONSTRAINT_PREFIX)
         .and_then(|rest| rest.split_once('_'))
         .is_some_and(|(table, column)| {
@@ -347,7 +359,8 @@ impl<'a> Layout<'a> {
         let checks = self.metadata.checks.iter().enumerate();
         let mut own = checks.filter(|(_, check)| check.in_column);
         let check = own.next().map_or_else(String::new, |(number, check)| {
-            format!(" {}", check.condition.physical(name, number, family))
+            let enc = &self.names.enc;
+            format!(" {}", check.condition.physical(name, enc, number, family))
         });
         // The comment needs no quoting: see its module.
         Ok(format!(

@@ -36,6 +36,7 @@ mod base;
 mod catalog;
 mod charset;
 mod check;
+mod check_named;
 pub mod comment;
 mod computed;
 mod copy;
@@ -55,6 +56,7 @@ mod selected;
 mod set;
 mod show_columns;
 mod show_create;
+mod show_create_view;
 mod table;
 mod table_name;
 mod type_facts;
@@ -63,14 +65,13 @@ pub use alias::Alias;
 pub use base::{Base, ViewSource, view_source};
 pub use catalog::{COLUMNS_QUERY_FIELDS, ColumnRow, catalog_query, tables_from_rows};
 pub use charset::default_collation;
-pub use check::{
-    Check, CheckConstant, CheckOperator, Condition, MAX_CHECKS, check_named, guard_name,
-};
+pub use check::{Check, CheckConstant, CheckOperator, Condition, MAX_CHECKS};
+pub use check_named::check_named;
 pub use comment::{ColumnMetadata, CommentError, MARK as COMMENT_MARK};
 pub use computed::{computed_default, default_sql, is_present_time, present_time, time_fraction};
 pub use copy::copy_definition;
 pub use ddl::{
-    MAX_INLINE_CELL, NewColumn, check_protectable, constraint_name, index_column_name,
+    MAX_INLINE_CELL, NewColumn, check_protectable, constraint_name, guard_name, index_column_name,
     is_our_constraint, is_reserved_name, physical_definitions,
 };
 pub use display::{Dialect, bits_of_default, canonical_default};
@@ -86,6 +87,7 @@ pub use quote::identifier;
 pub use selected::{SelectedDefinition, selected_definition};
 pub use set::{SetMark, Whole, is_rightly_part};
 pub use show_columns::{is_hidden_column, show_columns_row, show_index_row};
-pub use show_create::{show_create_table, show_create_view};
+pub use show_create::show_create_table;
+pub use show_create_view::show_create_view;
 pub use table::{Column, Default, DefaultLiteral, KeyRole, Table, same_name};
 pub use table_name::TableName;

@@ -224,11 +224,17 @@ pub struct Protection {
 }
 
 impl Protection {
+    /// Whether there is a CHECK over the column that was not dropped.
+    pub fn is_checked(&self) -> bool {
+        self.checks.iter().any(Check::is_in_force)
+    }
+
     /// Appends what is sent in the place of a value of which the conditions with these numbers are
     /// false: a cell that the server refuses.
     pub fn refused_cell(&self, violated: impl IntoIterator<Item = usize>, out: &mut Vec<u8>) {
         let first_byte = self.cell_version << 4 | (self.suite & 0x0f);
-        refused_cell(first_byte, self.column_id, violated, out);
+        let length = CELL_OVERHEAD as usize;
+        refused_cell(first_byte, self.column_id, length, violated, out);
     }
 }
 

@@ -45,103 +45,6 @@ pub fn show_create_table(
     })
 }
 
-/// `SHOW CREATE VIEW` of a view over a protected table: without the companions, under the logical
-/// names.
-pub fn show_create_view(physical_sql: &str, table: &Table) -> Result<String, SchemaError> {
-    logical_view(physical_sql, table).ok_or_else(|| SchemaError::DefinitionNotUnderstood {
-        table: table.name.clone(),
-    })
-}
-
-fn logical_view(physical_sql: &str, table: &Table) -> Option<String> {
-    let (mut at, mut depth) = (0, 0usize);
-    // where the column list begins and ends, if the text has one, and where the query's items begin
-    let (mut list, mut query) = (None, None);
-    let mut listed: Vec<(&str, Option<String>)> = Vec::new();
-    let mut items: Vec<(&str, Option<String>)> = Vec::new();
-    let (mut from, mut name) = (0, None);
-    for token in tokens(physical_sql) {
-        let end = at + token.text().len();
-        match (query, token) {
-            (None, Token::Word("(")) if list.is_none() => (list, from) = (Some((end, end)), end),
-            (None, Token::Word("," | ")")) => {
-                let (begin, stop) = list.as_mut()?;
-                listed.push((physical_sql.get(from..at)?, name.take()));
-                (*stop, from) = (at.max(*begin), end);
-            }
-            (None, Token::Word("select")) => (query, from, name) = (Some(end), end, None),
-            (Some(_), Token::Word("(")) => depth += 1,
-            (Some(_), Token::Word(")")) => depth = depth.checked_sub(1)?,
-            (Some(begin), Token::Word("," | "from")) if depth == 0 => {
-                items.push((physical_sql.get(from..at)?, name.take()));
-                from = end;
-                if token.text() == "from" {
-                    let head = match list {
-                        None => physical_sql.get(..begin)?.to_owned(),
-                        Some((opened, closed)) => format!(
-                            "{}{}{}",
-                            physical_sql.get(..opened)?,
-                            clients(&listed, table).join(","),
-                            physical_sql.get(closed..begin)?
-                        ),
-                    };
-                    let last = items.last().and_then(|(_, name)| name.as_deref());
-                    let space = match last.is_some_and(|name| is_the_proxys(name, table)) {
-                        true => " ",
-                        false => "",
-                    };
-                    let kept = clients(&items, table).join(",");
-                    let text = format!("{head}{kept}{space}{}", physical_sql.get(at..)?);
-                    return Some(with_names_by_form(&text));
-                }
-            }
-            (_, token) if token.is_identifier() => name = Some(token.name()),
-            _ => {}
-        }
-        at = end;
-    }
-    None
-}
-
-/// The elements of a view's list that are the client's own.
-fn clients<'t>(elements: &[(&'t str, Option<String>)], table: &Table) -> Vec<&'t str> {
-    let is_clients =
-        |name: &Option<String>| !name.as_deref().is_some_and(|n| is_the_proxys(n, table));
-    let kept = elements.iter().filter(|(_, name)| is_clients(name));
-    kept.map(|(text, _)| *text).collect()
-}
-
-/// Whether a column of a view has been added to the client's: a companion or a mark. The companion
-/// may have the name that the table has for it, which is known by the digits of its column.
-fn is_the_proxys(name: &str, table: &Table) -> bool {
-    if let Some(column) = table.owner_of(name) {
-        return !column.enc_name().is_some_and(|enc| same_name(enc, name));
-    }
-    let digits = split_companion(name).map(|(_, _, digits)| digits);
-    let mut companions = table
-        .protected_columns()
-        .flat_map(|(_, protection)| protection.names.companions());
-    digits.is_some_and(|digits| companions.any(|c| c.ends_with(digits)))
-}
-
-/// `text` with logical names for all that have the form of physical ones: those of the view, and of
-/// the tables that it reads.
-fn with_names_by_form(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for token in tokens(text) {
-        let name = token.is_identifier().then(|| token.name());
-        let logical = name.as_deref().and_then(|name| {
-            let companion = || split_companion(name).map(|(base, ..)| base);
-            split_enc(name).or_else(companion)
-        });
-        match logical {
-            Some(name) => out.push_str(&token.quoted(name)),
-            None => out.push_str(token.text()),
-        }
-    }
-    out
-}
-
 /// With `marks`, protected columns say what they are `ENCRYPTED FOR`.
 pub(crate) fn logical(
     physical_sql: &str,
@@ -175,7 +78,7 @@ pub(crate) fn logical(
                 }
                 Some(_) => {}
             }
-        } else if let Some(check) = check::logical(trimmed, table, family) {
+        } else if let Some(check) = logical_check(trimmed, table, family) {
             elements.push(format!("{indent}{check}"));
         } else if !is_our_check(trimmed, table) && !is_our_index(trimmed, table) {
             let mut line = with_logical_names(&with_prefixes(trimmed), table);
@@ -269,11 +172,70 @@ fn column_line(
     }
     let checks = column.protection.iter().flat_map(|p| &p.checks);
     if let Some(own) = checks.into_iter().find(|check| check.in_column) {
-        let name = check::name_beside(Token::first(physical)?, column, family);
+        let name = name_beside(Token::first(physical)?, column, family);
         let shown = own.condition.shown(&name, family);
         line.push_str(&format!(" CHECK ({shown})"));
     }
     Some(line)
+}
+
+/// A column's name in the text of a CHECK, as the server quotes that of the sealed column. MySQL
+/// keeps these texts in one form.
+fn name_beside(sealed: Token<'_>, column: &Column, family: Family) -> String {
+    match family {
+        Family::MariaDb => sealed.quoted(&column.name),
+        Family::MySql => identifier(&column.name),
+    }
+}
+
+/// The CHECK of the client that stands behind an element of a table's definition, if one does.
+fn logical_check(element: &str, table: &Table, family: Family) -> Option<String> {
+    let (column, number, sealed) = check_of(element, table)?;
+    let check = column.protection.as_ref()?.checks.get(number)?;
+    let shown = check
+        .condition
+        .shown(&name_beside(sealed, column, family), family);
+    Some(format!(
+        "{}CHECK ({shown})",
+        &element[..place_of_check(element)]
+    ))
+}
+
+/// Where CHECK stands in an element.
+fn place_of_check(element: &str) -> usize {
+    let before = tokens(element).take_while(|token| !matches!(token, Token::Word("CHECK")));
+    before.map(|token| token.text().len()).sum()
+}
+
+/// The column and the number of an element that is a CHECK over a protected column, with the name
+/// that it has for the sealed one.
+pub(crate) fn check_of<'t, 'e>(
+    element: &'e str,
+    table: &'t Table,
+) -> Option<(&'t Column, usize, Token<'e>)> {
+    let mut column = None;
+    let mut places = Vec::new();
+    let mut before = ["", ""];
+    for token in tokens(&element[place_of_check(element)..]) {
+        if token.is_identifier()
+            && let Some(owner) = table.owner_of(&token.name())
+        {
+            column = Some((owner, token));
+            before = ["sealed", ""];
+            continue;
+        }
+        if let (["sealed", ","], Ok(place)) = (before, token.text().parse()) {
+            places.push(place);
+        }
+        if !matches!(token, Token::Space(_)) {
+            before = match before {
+                ["sealed", ""] => ["sealed", token.text()],
+                _ => ["", ""],
+            };
+        }
+    }
+    let (column, sealed) = column?;
+    Some((column, check::number_by(&places)?, sealed))
 }
 
 /// Whether INVISIBLE stands behind DEFAULT in a column's definition: MariaDB 10.11 prints it in

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use onionskin_schema::{Check, MAX_CHECKS, NewColumn, same_name};
+use onionskin_schema::{Check, NewColumn, same_name};
 use onionskin_value::Family;
 
 use super::check;
@@ -167,6 +167,9 @@ impl<'a> Body<'a> {
                     .map_or(b"".as_slice(), |t| t.text(self.r.sql()));
                 return Err(check::refused(&column.name, &String::from_utf8_lossy(word)));
             }
+            let family = self.r.request.settings.family;
+            let name = check.name.as_deref().unwrap_or(self.names.1);
+            check::check_name(&column.name, name, family)?;
             let condition = check::condition(self.r, check.inside, column)?;
             element.kind = ElementKind::Check {
                 column: index,
@@ -177,11 +180,11 @@ impl<'a> Body<'a> {
                 in_column: false,
             });
         }
-        let too_many = |column: &&NewColumn| column.checks.len() > MAX_CHECKS;
-        match self.columns.iter().find(too_many) {
-            Some(column) => Err(check::refused(&column.name, "more than 16 of them")),
-            None => Ok(()),
+        for column in &self.columns {
+            check::check_number(column)?;
+            check::check_own_names(column, self.names.1, self.r.request.settings.family)?;
         }
+        Ok(())
     }
 
     /// Columns of a primary key are NOT NULL. MySQL takes none that says NULL, be it beside NOT

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use onionskin_schema::{CheckConstant, CheckOperator, Condition, NewColumn, same_name};
+use onionskin_schema::{CheckConstant, CheckOperator, Condition, MAX_CHECKS, NewColumn, same_name};
 use onionskin_value::{
     Charset, Comparand, Context, Escape, Family, Input, Kind, LATEST_TIMESTAMP_UNSIGNED,
     LikePattern, SqlMode, SqlType, TimeZone, compare,
@@ -28,6 +28,33 @@ pub(super) fn refused(column: &str, why: &str) -> Refusal {
         &errors::DEFINITION,
         format!("CHECK over column {column}: {why}"),
     )
+}
+
+/// Refuses more conditions than a refused cell has room for.
+pub(super) fn check_number(column: &NewColumn) -> Planned<()> {
+    match column.checks.len() > MAX_CHECKS {
+        true => Err(refused(&column.name, "more than 16 of them")),
+        false => Ok(()),
+    }
+}
+
+/// [`check_name`] of those in a column's definition.
+pub(super) fn check_own_names(column: &NewColumn, table: &str, family: Family) -> Planned<()> {
+    let mut names = column.own_checks.iter();
+    names.try_for_each(|name| check_name(&column.name, name.as_deref().unwrap_or(table), family))
+}
+
+/// Refuses a constraint's name behind which MySQL does not sort the guard: it looks at constraints
+/// in the order of their names. One without a name is named after the table.
+pub(super) fn check_name(column: &str, name: &str, family: Family) -> Planned<()> {
+    let is_behind = !name.is_ascii() || name.starts_with('~');
+    match is_behind && family == Family::MySql {
+        true => Err(refused(
+            column,
+            "on MySQL, a constraint whose name is not ASCII, or is named after such a table",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Reads what stands in the parentheses of a CHECK that concerns this column.
@@ -199,11 +226,16 @@ impl Parser<'_> {
     fn operator(&mut self) -> Option<CheckOperator> {
         let start = self.r.at;
         let mut signs = Vec::new();
+        let mut end = 0;
         while let Some(token) = self.r.token() {
             let TokenKind::Punct(sign @ (b'<' | b'>' | b'=' | b'!')) = token.kind else {
                 break;
             };
+            if !signs.is_empty() && token.start != end {
+                break;
+            }
             signs.push(sign);
+            end = token.end;
             self.r.at += 1;
         }
         let found = match signs.as_slice() {
@@ -347,6 +379,13 @@ fn check_constant(constant: &CheckConstant, ty: &SqlType, family: Family) -> Res
     };
     if !fits {
         return Err("a constant of another kind than the column");
+    }
+    if !ty.is_comparable() {
+        return Err("a collation whose order the proxy does not know");
+    }
+    let is_no_day = |text: &str| text.starts_with("0000") || text.contains("-00");
+    if is_moment && constant.text().is_some_and(is_no_day) {
+        return Err("a date that is a matter of sql_mode");
     }
     let context = Context {
         sql_mode: SqlMode::STRICT,

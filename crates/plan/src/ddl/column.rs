@@ -145,6 +145,7 @@ pub(super) fn column_definition(
         });
         column.own_checks.push(check.name);
     }
+    check::check_number(&column)?;
     Ok(ColumnDef {
         column,
         key: written.key,

@@ -249,7 +249,9 @@ impl Session {
                     }
                     if is_error(self.server.payload()) {
                         self.write_warnings(&mut left, &mut places)?;
-                        if let Some((code, message)) = &told {
+                        if let Some((code, message)) = &told
+                            && code_of(self.server.payload()) == Some(*code)
+                        {
                             self.write_condition(b"Error", *code, message, &mut places)?;
                             continue;
                         }
@@ -424,14 +426,13 @@ fn is_error(row: &[u8]) -> bool {
 /// Whether a row of `SHOW WARNINGS` tells of a row that was left out, or would be without IGNORE:
 /// of a key or a CHECK.
 fn is_of_a_row(row: &[u8]) -> bool {
-    let code = TextRow::new(row).nth(1);
-    let Some(Ok(Some(code))) = code else {
-        return false;
-    };
-    let code = std::str::from_utf8(code)
-        .ok()
-        .and_then(|code| code.parse().ok());
-    code.is_some_and(|code| code == DUPLICATE || is_check(code))
+    code_of(row).is_some_and(|code| code == DUPLICATE || is_check(code))
+}
+
+/// The number in a row of `SHOW WARNINGS`.
+fn code_of(row: &[u8]) -> Option<u16> {
+    let code = TextRow::new(row).nth(1)?.ok()??;
+    std::str::from_utf8(code).ok()?.parse().ok()
 }
 
 /// A row of `SHOW WARNINGS` that says that `VALUES()` is out of fashion.

@@ -6,7 +6,7 @@ use onionskin_wire::messages::ErrPacket;
 use super::{Diagnostics, hides_token, tell_as, tells_of};
 use crate::error::Failure;
 use crate::exchange::Rows;
-use crate::server_errors::{NO_REFERENCED_ROW, NOT_NULL, REFERENCED_ROW, is_check};
+use crate::server_errors::NOT_NULL;
 use crate::session::{Session, StatementRun};
 
 /// Errors that a statement meets before it looks at a value: no privilege, no such table or column,
@@ -45,7 +45,8 @@ impl Session {
                     } else {
                         before.warnings
                     },
-                    told: is_reworded(packet).then(|| (packet.code, packet.message.to_vec())),
+                    told: (run.reworded || hides_token(&packet.message))
+                        .then(|| (packet.code, packet.message.to_vec())),
                     row_count: list.is_some().then_some(-1),
                     list,
                     ..Diagnostics::default()
@@ -77,15 +78,6 @@ impl Session {
             }
         };
     }
-}
-
-/// Whether the server may have said more of the error than the client was told: a token, or names
-/// of physical columns. Foreign keys are told with their columns, and MariaDB calls a constraint in
-/// a column's definition by the column's name.
-fn is_reworded(packet: &ErrPacket) -> bool {
-    hides_token(&packet.message)
-        || is_check(packet.code)
-        || [REFERENCED_ROW, NO_REFERENCED_ROW].contains(&packet.code)
 }
 
 fn teller(

@@ -427,7 +427,10 @@ impl Session {
                     _ => false,
                 };
                 self.current.unclear |= is_beside && keyed.plan.facts.computes_among_others;
-                Err(in_logical_terms(failure, keyed))
+                let servers = failure.servers_text();
+                let failure = in_logical_terms(failure, keyed);
+                self.current.reworded = servers != failure.servers_text();
+                Err(failure)
             }
         }
     }

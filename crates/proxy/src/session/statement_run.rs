@@ -46,6 +46,8 @@ pub(crate) struct StatementRun {
     pub keeps_list: bool,
     /// It was sent within a transaction that only reads.
     pub reads_only: bool,
+    /// The client was told of the server's error in other words than the server's own.
+    pub reworded: bool,
     /// There are warnings beside the error, and it is not known which.
     pub unclear: bool,
     /// `div_precision_increment` of its preparation, where that is the one that counts.
@@ -76,6 +78,7 @@ impl StatementRun {
         self.wrote = false;
         self.interfered = false;
         self.list = None;
+        self.reworded = false;
         self.unclear = false;
     }
 }

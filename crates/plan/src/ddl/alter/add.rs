@@ -6,6 +6,7 @@ use onionskin_schema::{Table, same_name};
 
 use super::alteration::Alteration;
 use super::specs::refused;
+use crate::ddl::check;
 use crate::ddl::column::{Wanted, column_definition, protection};
 use crate::ddl::foreign_key::{self, ThisTable};
 use crate::ddl::index::{is_key_element, key_element};
@@ -121,6 +122,7 @@ impl Alteration<'_> {
             return Err(refused("a key in the definition of an added column"));
         }
         let family = target.r.request.settings.family;
+        check::check_own_names(&definition.column, target.names.1, family)?;
         onionskin_schema::check_protectable(&definition.column, family)
             .map_err(|e| schema_refusal(&e))?;
         self.out.0.push(DdlPiece::Add {

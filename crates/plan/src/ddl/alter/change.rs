@@ -44,7 +44,7 @@ impl Alteration<'_> {
     /// A protected column of the table with a CHECK.
     fn with_check(&self) -> Option<&str> {
         let mut protected = self.target.table.protected_columns();
-        let found = protected.find(|(_, p)| !p.checks.is_empty());
+        let found = protected.find(|(_, p)| p.is_checked());
         found.map(|(column, _)| column.name.as_str())
     }
 
@@ -101,7 +101,7 @@ impl Alteration<'_> {
         }
         let target = &self.target;
         match target.protected(&old) {
-            Some(protected) if !protected.protection.checks.is_empty() => {
+            Some(protected) if protected.protection.is_checked() => {
                 return Err(with_check(&old));
             }
             Some(protected) => {
@@ -216,7 +216,7 @@ impl Alteration<'_> {
         let wanted = Wanted::as_before(s, definition, &protected.protection.capabilities)?;
         let new = column_definition(s, wanted, &target.collation)?;
         let column = new.column;
-        if !column.checks.is_empty() || !protected.protection.checks.is_empty() {
+        if !column.checks.is_empty() || protected.protection.is_checked() {
             return Err(with_check(&before.name));
         }
         // a number's width is the server's own on MariaDB, where none is said
