@@ -4,6 +4,7 @@
 mod support;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use support::*;
 
@@ -384,11 +385,11 @@ fn rows_are_written_meanwhile_and_there_is_a_way_back(kind: Kind) {
             .expect("tables")
             .contains("t_onionskin_old")
         {
-            std::thread::sleep(std::time::Duration::from_millis(100));
+            std::thread::sleep(Duration::from_millis(100));
             rounds += 1;
             assert!(rounds < 1200, "no switch");
         }
-        std::thread::sleep(std::time::Duration::from_secs(2));
+        std::thread::sleep(Duration::from_secs(2));
         ends.store(true, Ordering::Relaxed);
         must_migrate(server, Some(proxy), &["app.t", "--roll-back", "--drop-old"]);
         let (succeeded, text) = end_of_migration(child);
@@ -433,19 +434,27 @@ fn a_killed_change_goes_on(kind: Kind) {
             _ => &["app.t", "--resume"],
         };
         let mut child = start_migration(migrate(&scene.server, Some(&scene.proxy), arguments));
-        std::thread::sleep(std::time::Duration::from_millis(150 + 150 * round));
+        // a busy machine may take long to come so far
+        wait_until("the checkpoint", Duration::from_secs(30), || {
+            has_checkpoint(&mut scene.plain) || child.try_wait().expect("a child").is_some()
+        });
+        std::thread::sleep(Duration::from_millis(50 + 150 * round));
         let _ = child.kill();
         let _ = child.wait();
-        let tables = scene.plain.text("SHOW TABLES").expect("tables");
-        if tables.contains("t_onionskin_old") || !tables.contains("t_onionskin") {
+        if !has_checkpoint(&mut scene.plain) {
             break;
         }
     }
-    let tables = scene.plain.text("SHOW TABLES").expect("tables");
-    if tables.lines().any(|table| table == "t_onionskin") {
+    if has_checkpoint(&mut scene.plain) {
         must_migrate(&scene.server, Some(&scene.proxy), &["app.t", "--resume"]);
     }
     scene.must_be_alike("v");
+}
+
+/// Whether a migration of the table has begun and has not ended.
+fn has_checkpoint(session: &mut Session) -> bool {
+    let tables = session.text("SHOW TABLES").expect("tables");
+    tables.lines().any(|table| table == "t_onionskin")
 }
 
 /// Rows that the new collation takes for the same are an error of the unique key, and both stay.
