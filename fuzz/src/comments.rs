@@ -1,7 +1,7 @@
 //! The comments that hold the schema.
 
 use onionskin_schema::{
-    Capabilities, Check, CheckConstant, CheckOperator, ColumnMetadata, Condition, DefaultLiteral,
+    Capabilities, Check, CheckConstant, ColumnMetadata, Comparison, Condition, DefaultLiteral,
     SetMark, comment,
 };
 use onionskin_value::{Family, SqlType};
@@ -83,7 +83,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
             check(
                 Condition::Any(vec![
                     Condition::Null,
-                    Condition::Compare(CheckOperator::Less, number("9")),
+                    Condition::Compare(Comparison::Less, number("9")),
                 ]),
                 false,
             ),

@@ -10,6 +10,8 @@
 //! sorted by is fetched as its rank (`DENSE_RANK() OVER (ORDER BY …)`), so that no collation of a
 //! plain column has to be known here; a sum over a plain column as a window function.
 
+pub use onionskin_schema::Comparison;
+
 use crate::plan::{Escape, Piece, ResultItem, Source, Text};
 
 /// Rows are narrowed by the server, finished by the proxy.
@@ -187,60 +189,6 @@ pub enum Compared {
     Fetch(usize),
 }
 
-/// A comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comparison {
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
-    /// `=`
-    Equal,
-    /// `<>`
-    NotEqual,
-}
-
-impl Comparison {
-    /// What holds exactly where this does not, NULL aside.
-    pub fn negated(self) -> Self {
-        match self {
-            Comparison::Less => Comparison::GreaterOrEqual,
-            Comparison::LessOrEqual => Comparison::Greater,
-            Comparison::Greater => Comparison::LessOrEqual,
-            Comparison::GreaterOrEqual => Comparison::Less,
-            Comparison::Equal => Comparison::NotEqual,
-            Comparison::NotEqual => Comparison::Equal,
-        }
-    }
-
-    /// The same with the sides exchanged.
-    pub fn mirrored(self) -> Self {
-        match self {
-            Comparison::Less => Comparison::Greater,
-            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
-            Comparison::Greater => Comparison::Less,
-            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
-            same => same,
-        }
-    }
-
-    /// Whether it holds of two values that stand like this.
-    pub fn holds(self, order: std::cmp::Ordering) -> bool {
-        match self {
-            Comparison::Less => order.is_lt(),
-            Comparison::LessOrEqual => order.is_le(),
-            Comparison::Greater => order.is_gt(),
-            Comparison::GreaterOrEqual => order.is_ge(),
-            Comparison::Equal => order.is_eq(),
-            Comparison::NotEqual => order.is_ne(),
-        }
-    }
-}
-
 /// `LIMIT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
@@ -248,25 +196,4 @@ pub struct Limit {
     pub offset: Option<Source>,
     /// Rows to return.
     pub count: Source,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cmp::Ordering;
-
-    #[test]
-    fn a_negation_holds_exactly_where_the_comparison_does_not() {
-        use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
-        for c in [Less, LessOrEqual, Greater, GreaterOrEqual, Equal, NotEqual] {
-            for order in [Ordering::Less, Ordering::Equal, Ordering::Greater] {
-                assert_ne!(c.holds(order), c.negated().holds(order), "{c:?} {order:?}");
-                assert_eq!(
-                    c.holds(order),
-                    c.mirrored().holds(order.reverse()),
-                    "{c:?} {order:?}"
-                );
-            }
-        }
-    }
 }

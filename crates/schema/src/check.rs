@@ -70,10 +70,10 @@ pub enum Condition {
     NotNull,
     /// `c < constant`
     #[serde(rename = "c")]
-    Compare(CheckOperator, CheckConstant),
+    Compare(Comparison, CheckConstant),
     /// `constant < c`
     #[serde(rename = "r")]
-    Reversed(CheckConstant, CheckOperator),
+    Reversed(CheckConstant, Comparison),
     /// `BETWEEN`
     #[serde(rename = "b")]
     Between(CheckConstant, CheckConstant),
@@ -96,7 +96,7 @@ pub enum Condition {
 
 /// How a value is compared with a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CheckOperator {
+pub enum Comparison {
     /// `<`
     #[serde(rename = "<")]
     Less,
@@ -117,7 +117,7 @@ pub enum CheckOperator {
     NotEqual,
 }
 
-impl CheckOperator {
+impl Comparison {
     /// As servers print it.
     fn text(self) -> &'static str {
         match self {
@@ -130,7 +130,7 @@ impl CheckOperator {
         }
     }
 
-    /// What holds exactly where this does not.
+    /// What holds exactly where this does not, NULL aside.
     pub fn negated(self) -> Self {
         match self {
             Self::Less => Self::GreaterOrEqual,
@@ -247,27 +247,19 @@ impl Condition {
         match self {
             Self::Null => Some(true),
             Self::NotNull => Some(false),
-            Self::All(parts) => {
-                let mut all = parts.iter().map(Self::of_null);
-                match all.any(|part| part == Some(false)) {
-                    true => Some(false),
-                    false => parts
-                        .iter()
-                        .all(|part| part.of_null() == Some(true))
-                        .then_some(true),
-                }
-            }
-            Self::Any(parts) => {
-                let mut any = parts.iter().map(Self::of_null);
-                match any.any(|part| part == Some(true)) {
-                    true => Some(true),
-                    false => parts
-                        .iter()
-                        .all(|part| part.of_null() == Some(false))
-                        .then_some(false),
-                }
-            }
+            Self::All(parts) => Self::together_of_null(parts, false),
+            Self::Any(parts) => Self::together_of_null(parts, true),
             _ => None,
+        }
+    }
+
+    /// What AND and OR are of NULL: one part that is `decisive` decides, and so do all that are the
+    /// opposite.
+    fn together_of_null(parts: &[Self], decisive: bool) -> Option<bool> {
+        let is = |truth| move |part: &Self| part.of_null() == Some(truth);
+        match parts.iter().any(is(decisive)) {
+            true => Some(decisive),
+            false => parts.iter().all(is(!decisive)).then_some(!decisive),
         }
     }
 
@@ -421,6 +413,8 @@ pub(crate) fn from_field(field: &str) -> Option<Vec<Check>> {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering;
+
     use super::*;
 
     fn number(text: &str) -> CheckConstant {
@@ -435,11 +429,11 @@ mod tests {
     fn sample() -> Condition {
         Condition::All(vec![
             Condition::Any(vec![
-                Condition::Compare(CheckOperator::Equal, number("-1")),
+                Condition::Compare(Comparison::Equal, number("-1")),
                 Condition::In(vec![number("2"), number("3")]),
             ]),
             Condition::NotLike(text("it's%")),
-            Condition::Reversed(number("5"), CheckOperator::Greater),
+            Condition::Reversed(number("5"), Comparison::Greater),
         ])
     }
 
@@ -457,7 +451,7 @@ mod tests {
 
     #[test]
     fn of_null_only_what_asks_for_it_is_certain() {
-        let less = || Condition::Compare(CheckOperator::Less, number("1"));
+        let less = || Condition::Compare(Comparison::Less, number("1"));
         let all = |parts: &[Condition]| Condition::All(parts.to_vec()).of_null();
         let any = |parts: &[Condition]| Condition::Any(parts.to_vec()).of_null();
         assert_eq!(less().of_null(), None);
@@ -506,5 +500,20 @@ mod tests {
         }
         let many = format!("[{}]", [r#"{"c":"1"}"#; MAX_CHECKS + 1].join(","));
         assert_eq!(from_field(&many), None);
+    }
+
+    #[test]
+    fn a_negation_holds_exactly_where_the_comparison_does_not() {
+        use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
+        for c in [Less, LessOrEqual, Greater, GreaterOrEqual, Equal, NotEqual] {
+            for order in [Ordering::Less, Ordering::Equal, Ordering::Greater] {
+                assert_ne!(c.holds(order), c.negated().holds(order), "{c:?} {order:?}");
+                assert_eq!(
+                    c.holds(order),
+                    c.mirrored().holds(order.reverse()),
+                    "{c:?} {order:?}"
+                );
+            }
+        }
     }
 }

@@ -65,7 +65,7 @@ pub use alias::Alias;
 pub use base::{Base, ViewSource, view_source};
 pub use catalog::{COLUMNS_QUERY_FIELDS, ColumnRow, catalog_query, tables_from_rows};
 pub use charset::default_collation;
-pub use check::{Check, CheckConstant, CheckOperator, Condition, MAX_CHECKS};
+pub use check::{Check, CheckConstant, Comparison, Condition, MAX_CHECKS};
 pub use check_named::check_named;
 pub use comment::{ColumnMetadata, CommentError, MARK as COMMENT_MARK};
 pub use computed::{computed_default, default_sql, is_present_time, present_time, time_fraction};

@@ -3,7 +3,7 @@
 mod support;
 
 use onionskin_schema::{
-    Capabilities, Check, CheckConstant, CheckOperator, ColumnMetadata, CommentError, Condition,
+    Capabilities, Check, CheckConstant, ColumnMetadata, CommentError, Comparison, Condition,
     DefaultLiteral, SchemaError, SetMark,
     comment::{MAX_COMMENT, decode, encode},
     time_fraction,
@@ -41,7 +41,7 @@ fn checks() -> impl Strategy<Value = Vec<Check>> {
     };
     let leaf = prop_oneof![
         Just(Condition::NotNull),
-        constants().prop_map(|c| Condition::Compare(CheckOperator::Less, c)),
+        constants().prop_map(|c| Condition::Compare(Comparison::Less, c)),
         prop::collection::vec(constants(), 2..3).prop_map(Condition::NotIn),
     ];
     let condition = prop_oneof![

@@ -162,10 +162,8 @@ impl<'a> Body<'a> {
             };
             let column = &mut self.columns[index];
             if !reader.done() {
-                let word = reader
-                    .token()
-                    .map_or(b"".as_slice(), |t| t.text(self.r.sql()));
-                return Err(check::refused(&column.name, &String::from_utf8_lossy(word)));
+                let why = "something behind its parentheses, such as NOT ENFORCED";
+                return Err(check::refused(&column.name, why));
             }
             let family = self.r.request.settings.family;
             let name = check.name.as_deref().unwrap_or(self.names.1);

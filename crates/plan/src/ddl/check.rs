@@ -6,12 +6,12 @@
 
 use std::ops::Range;
 
-use onionskin_schema::{CheckConstant, CheckOperator, Condition, MAX_CHECKS, NewColumn, same_name};
+use onionskin_schema::{CheckConstant, Comparison, Condition, MAX_CHECKS, NewColumn, same_name};
 use onionskin_value::{
-    Charset, Comparand, Context, Escape, Family, Input, Kind, LATEST_TIMESTAMP_UNSIGNED,
-    LikePattern, SqlMode, SqlType, TimeZone, compare,
+    Charset, Comparand, Escape, Family, Input, Kind, LikePattern, SqlType, compare,
 };
 
+use super::constant::context;
 use super::reader::Reader;
 use crate::errors::{self, Refusal};
 use crate::lex::{LiteralKind, TokenKind};
@@ -204,7 +204,7 @@ impl Parser<'_> {
             }
             // servers print it so
             return Ok(match list.len() {
-                1 => Condition::Compare(CheckOperator::Equal, list.remove(0)),
+                1 => Condition::Compare(Comparison::Equal, list.remove(0)),
                 _ => Condition::In(list),
             });
         }
@@ -223,7 +223,7 @@ impl Parser<'_> {
         }
     }
 
-    fn operator(&mut self) -> Option<CheckOperator> {
+    fn operator(&mut self) -> Option<Comparison> {
         let start = self.r.at;
         let mut signs = Vec::new();
         let mut end = 0;
@@ -239,12 +239,12 @@ impl Parser<'_> {
             self.r.at += 1;
         }
         let found = match signs.as_slice() {
-            b"<" => Some(CheckOperator::Less),
-            b"<=" => Some(CheckOperator::LessOrEqual),
-            b">" => Some(CheckOperator::Greater),
-            b">=" => Some(CheckOperator::GreaterOrEqual),
-            b"=" => Some(CheckOperator::Equal),
-            b"<>" | b"!=" => Some(CheckOperator::NotEqual),
+            b"<" => Some(Comparison::Less),
+            b"<=" => Some(Comparison::LessOrEqual),
+            b">" => Some(Comparison::Greater),
+            b">=" => Some(Comparison::GreaterOrEqual),
+            b"=" => Some(Comparison::Equal),
+            b"<>" | b"!=" => Some(Comparison::NotEqual),
             _ => None,
         };
         if found.is_none() {
@@ -387,19 +387,7 @@ fn check_constant(constant: &CheckConstant, ty: &SqlType, family: Family) -> Res
     if is_moment && constant.text().is_some_and(is_no_day) {
         return Err("a date that is a matter of sql_mode");
     }
-    let context = Context {
-        sql_mode: SqlMode::STRICT,
-        time_zone: &TimeZone::UTC,
-        family,
-        latest_timestamp: LATEST_TIMESTAMP_UNSIGNED,
-        signed_zero: false,
-        enum_takes_zero: false,
-        ignore: false,
-        row: 1,
-        column: "",
-        database: "",
-        table: "",
-    };
+    let context = context("", family);
     let compared = compare(ty, constant.input(), &context, &mut Vec::new());
     match compared {
         Ok(Comparand::Exact) => Ok(()),
@@ -412,7 +400,7 @@ fn check_constant(constant: &CheckConstant, ty: &SqlType, family: Family) -> Res
 /// Whether values of this type are judged by such conditions as servers judge them, in every
 /// session.
 fn check_forms(condition: &Condition, ty: &SqlType) -> Result<(), Reason> {
-    use CheckOperator::{Equal, NotEqual};
+    use Comparison::{Equal, NotEqual};
     match condition {
         Condition::All(parts) | Condition::Any(parts) => {
             parts.iter().try_for_each(|part| check_forms(part, ty))

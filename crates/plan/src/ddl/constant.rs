@@ -92,6 +92,24 @@ pub(super) fn default_literal(r: &mut Reader) -> Option<DefaultLiteral> {
     Some(DefaultLiteral::Value(value))
 }
 
+/// What a constant in a column's definition depends on.
+pub(super) fn context(column: &str, family: Family) -> Context<'_> {
+    Context {
+        sql_mode: SqlMode::STRICT,
+        time_zone: &TimeZone::UTC,
+        family,
+        // A default that the server does not take, it refuses itself.
+        latest_timestamp: LATEST_TIMESTAMP_UNSIGNED,
+        signed_zero: false,
+        enum_takes_zero: false,
+        ignore: false,
+        row: 1,
+        column,
+        database: "",
+        table: "",
+    }
+}
+
 /// A default as the server would keep and print it.
 pub(super) fn canonical(
     default: &DefaultLiteral,
@@ -108,20 +126,7 @@ pub(super) fn canonical(
     if let Some(what) = text.and_then(|text| unfit(text, sql_type.kind, family)) {
         return refused(what);
     }
-    let context = Context {
-        sql_mode: SqlMode::STRICT,
-        time_zone: &TimeZone::UTC,
-        family,
-        // A default that the server does not take, it refuses itself.
-        latest_timestamp: LATEST_TIMESTAMP_UNSIGNED,
-        signed_zero: false,
-        enum_takes_zero: false,
-        ignore: false,
-        row: 1,
-        column,
-        database: "",
-        table: "",
-    };
+    let context = context(column, family);
     let printed = onionskin_schema::canonical_default(default, sql_type, &context)
         .map_err(|e| schema_refusal(&e))?;
     if !sql_type.is_bit() && text.is_some_and(|text| raises_warnings(text, sql_type, &context)) {

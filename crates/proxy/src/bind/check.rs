@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 
 use onionskin_plan::{ColumnUse, errors};
-use onionskin_schema::{CheckConstant, CheckOperator, Condition};
+use onionskin_schema::{CheckConstant, Comparison, Condition};
 use onionskin_value::{
     Comparand, Context, Escape, Kind, LikePattern, Pattern, SqlMode, SqlType, cmp, compare,
 };
@@ -81,8 +81,8 @@ impl Judge<'_> {
     }
 
     fn is_between(&self, low: &CheckConstant, high: &CheckConstant) -> Outcome<bool> {
-        let is_above = CheckOperator::GreaterOrEqual.holds(self.beside(low)?);
-        Ok(is_above && CheckOperator::LessOrEqual.holds(self.beside(high)?))
+        let is_above = Comparison::GreaterOrEqual.holds(self.beside(low)?);
+        Ok(is_above && Comparison::LessOrEqual.holds(self.beside(high)?))
     }
 
     fn is_in(&self, list: &[CheckConstant]) -> Outcome<bool> {

@@ -28,21 +28,8 @@ const NO_COLUMNS: [&str; 7] = [
 ];
 
 impl Alteration<'_> {
-    /// Refuses to change a CHECK of a table that has one over a protected column: its name does not
-    /// tell whether it is that one. The reader stands behind `verb`.
-    fn check_kept(&self, s: &Reader, verb: &str) -> Planned<()> {
-        let word = ["constraint", "check"].iter().find(|w| s.is(w));
-        match (word, self.with_check()) {
-            (Some(word), Some(column)) => Err(refused(&format!(
-                "{verb} {} of a table with a CHECK over the protected column {column}",
-                word.to_uppercase(),
-            ))),
-            _ => Ok(()),
-        }
-    }
-
     /// A protected column of the table with a CHECK.
-    fn with_check(&self) -> Option<&str> {
+    fn checked_column(&self) -> Option<&str> {
         let mut protected = self.target.table.protected_columns();
         let found = protected.find(|(_, p)| p.is_checked());
         found.map(|(column, _)| column.name.as_str())
@@ -52,7 +39,7 @@ impl Alteration<'_> {
     /// the server has to tell. The reader stands before the word.
     fn drop_constraint(&mut self, mut s: Reader, spec: Range<usize>) -> Planned<()> {
         self.keep(spec);
-        if self.with_check().is_none() || !(s.eat("constraint") || s.eat("check")) {
+        if self.checked_column().is_none() || !(s.eat("constraint") || s.eat("check")) {
             return Ok(());
         }
         guard(&mut s)?;
@@ -118,11 +105,17 @@ impl Alteration<'_> {
 
     /// `ALTER COLUMN`, which is about the column's default; the reader stands behind ALTER.
     pub(super) fn alter_spec(&mut self, mut s: Reader, spec: Range<usize>) -> Planned<()> {
-        self.check_kept(&s, "ALTER")?;
-        let is_constraint = s.is("check") || s.is("constraint");
-        let mut names = self.target.names_in(&spec);
-        if is_constraint && names.any(|n| onionskin_schema::is_our_constraint(&n)) {
-            return Err(refused("a constraint that belongs to a protected column"));
+        if s.is("check") || s.is("constraint") {
+            let mut names = self.target.names_in(&spec);
+            if names.any(|n| onionskin_schema::is_our_constraint(&n)) {
+                return Err(refused("a constraint that belongs to a protected column"));
+            }
+            // the name does not tell whether it is that one
+            if let Some(column) = self.checked_column() {
+                return Err(refused(&format!(
+                    "ALTER CHECK of a table with a CHECK over the protected column {column}"
+                )));
+            }
         }
         s.eat("column");
         guard(&mut s)?;
