@@ -39,6 +39,8 @@ APPS = [
     "or_lookups", "ordering", "pagination", "queries", "raw_query", "reserved_names", "save_delete_hooks", "select_for_update", "string_lookup",
     "transactions", "update",
 ]
+# Whether one wildcard protects all columns, instead of each by its name.
+WILDCARD = False
 # Types that can be protected and searched.
 SEARCHABLE = ("tinyint smallint mediumint int bigint decimal float double char varchar tinytext text mediumtext longtext "
               "binary varbinary tinyblob blob mediumblob longblob date time datetime year").split()
@@ -141,6 +143,8 @@ def protectable(server, databases):
 
 
 def policy_of(found):
+    if WILDCARD:
+        return '[protect."*.*"]\n"*" = ["eq", "range"]\n'
     lines = []
     for (database, table), columns in sorted(found.items()):
         lines.append(f"[protect.{json.dumps(f'{database}.{table}')}]")
@@ -307,7 +311,10 @@ def main():
     options.add_argument("suites", nargs="*", default=["django", "sqlalchemy", "sqlobject"])
     options.add_argument("--apps", default=",".join(APPS))
     options.add_argument("--binary", default=str(CHECKOUT / "target/release/onionskin"))
+    options.add_argument("--wildcard", action="store_true", help="protect every column by one wildcard, as a new user would")
     given = options.parse_args()
+    global WILDCARD
+    WILDCARD = given.wildcard
     python = environment()
     different = 0
     for suite in given.suites:

@@ -654,6 +654,7 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
             nullable: !is_key,
             default: None,
             auto_increment: false,
+            refers_to_plaintext: false,
             on_update: false,
             generated: false,
             key: match is_key {

@@ -119,6 +119,7 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
             nullable: id != 1,
             default: None,
             auto_increment: false,
+            refers_to_plaintext: false,
             on_update: false,
             generated: false,
             key: if id == 1 {

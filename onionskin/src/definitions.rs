@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use onionskin_keys::KeySet;
 use onionskin_rowstream::session::{Login, Session, SqlError};
 use onionskin_schema::{
-    ColumnRow, Table, TableName, catalog_query, identifier, is_rightly_part, tables_from_rows,
+    ColumnRow, Policy, Table, TableName, catalog_query, identifier, is_rightly_part,
+    mark_references, tables_from_rows,
 };
 use onionskin_value::Family;
 
@@ -35,8 +36,13 @@ impl Definitions {
         self.0.texts(sql)
     }
 
-    /// Tables by their names.
-    pub fn tables(&mut self, names: &[TableName], keys: &KeySet) -> Result<Vec<Table>, SqlError> {
+    /// Tables by their names, with what `[protect]` says of their foreign keys.
+    pub fn tables(
+        &mut self,
+        names: &[TableName],
+        keys: &KeySet,
+        policy: &Policy,
+    ) -> Result<Vec<Table>, SqlError> {
         let mut by_database: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for TableName { database, name } in names {
             by_database.entry(database).or_default().push(name);
@@ -57,6 +63,9 @@ impl Definitions {
                 if is_rightly_part(table, Some(&text.unwrap_or_default())) {
                     table.damaged = None;
                 }
+            }
+            for table in &mut tables {
+                mark_references(policy, table, |sql| self.texts(sql))?;
             }
             found.append(&mut tables);
         }

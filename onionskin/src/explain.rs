@@ -13,7 +13,7 @@ use clap::Args;
 use onionskin_keys::KeySet;
 use onionskin_proxy::{Backend, BackendTls, Config, Explained, LoginLimits, explain, statements};
 use onionskin_rowstream::session::SqlError;
-use onionskin_schema::{Table, TableName};
+use onionskin_schema::{Policy, Table, TableName};
 use onionskin_value::Family;
 
 use crate::{
@@ -207,7 +207,7 @@ impl Explainer {
             sql,
             database.as_deref(),
             *family,
-            &mut |names| match tables(definitions, names, &config.keys) {
+            &mut |names| match tables(definitions, names, &config.keys, &config.policy) {
                 Ok(tables) => tables,
                 Err(error) => {
                     failed.get_or_insert(error);
@@ -310,12 +310,13 @@ fn tables(
     definitions: &mut Definitions,
     names: &[TableName],
     keys: &KeySet,
+    policy: &Policy,
 ) -> Result<Vec<Table>, SqlError> {
     let (databases, names): (Vec<_>, Vec<_>) = names
         .iter()
         .cloned()
         .partition(|table| table.name.is_empty());
-    let mut found = definitions.tables(&names, keys)?;
+    let mut found = definitions.tables(&names, keys, policy)?;
     for TableName { database, .. } in databases {
         let collation = definitions.collation(&database)?;
         found.extend(collation.map(|name| Table {

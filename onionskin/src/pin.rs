@@ -72,7 +72,9 @@ impl Pin {
         let mut definitions = Definitions::connect(&login).map_err(CommandError::Pin)?;
 
         let names = protected_names(&mut definitions)?;
-        let tables = definitions.tables(&names, &keys).map_err(pin_error)?;
+        let tables = definitions
+            .tables(&names, &keys, &file.policy)
+            .map_err(pin_error)?;
         let mut new = Pins::of(tables.iter().filter(|table| table.damaged.is_none()));
         let mut damaged = 0;
         for table in &tables {
@@ -258,7 +260,7 @@ fn findings(
         );
     }
     for name in names {
-        let tables = definitions.tables(std::slice::from_ref(&name), keys);
+        let tables = definitions.tables(std::slice::from_ref(&name), keys, &file.policy);
         let tables = tables.map_err(pin_error)?;
         let TableName { database, name } = &name;
         findings.extend(file.policy.findings(database, name, tables.first()));

@@ -49,7 +49,7 @@ pub use plan::{
     NewRows, NewTable, NewValue, NewValues, OpenFrom, Piece, PlainTime, Plan, Prefixed, Purpose,
     Redefined, Reference, Renamed, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Scratch,
     ScratchColumn, ScratchRead, ScratchWrite, Show, Slot, Source, StatementText, TOO_LONG, Text,
-    Upsert, Written, WrittenColumn,
+    Unprotected, Upsert, Written, WrittenColumn,
 };
 pub use request::{COLLATION, Catalog, HIDDEN, Known, Request, Settings, UseScratch};
 pub use statement::settings::scoped;

@@ -347,6 +347,7 @@ mod tests {
             nullable: true,
             default: Some(ColumnDefault::Server(default.into())),
             auto_increment: false,
+            refers_to_plaintext: false,
             on_update: false,
             generated: false,
             key: onionskin_schema::KeyRole::None,

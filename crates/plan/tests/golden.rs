@@ -54,6 +54,7 @@ fn column(name: &str, ty: &str, caps: Option<(&str, u8)>) -> Column {
         nullable: name != "id",
         default: (name != "id").then(|| ColumnDefault::Server("NULL".into())),
         auto_increment: name == "id",
+        refers_to_plaintext: false,
         on_update: false,
         generated: false,
         key: if name == "id" {
@@ -595,6 +596,16 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
         Action::Copy(copied) => {
             let head = String::from_utf8_lossy(&copied.head).into_owned();
             writeln!(out, "copy: {head} like {}", copied.source.name).unwrap();
+        }
+        Action::Unprotect(unprotected) => {
+            let columns = unprotected.columns.iter();
+            let columns: Vec<&str> = columns
+                .map(|index| unprotected.table.columns[*index].name.as_str())
+                .collect();
+            let rest = String::from_utf8_lossy(&unprotected.specifications).into_owned();
+            let locked: Vec<String> = unprotected.locked.iter().map(ToString::to_string).collect();
+            writeln!(out, "unprotect {}: {rest}", columns.join(", ")).unwrap();
+            writeln!(out, "locked: {}", locked.join(", ")).unwrap();
         }
         Action::Show { what, text: t, .. } => {
             writeln!(out, "show {what:?}: {}", text(t, &plan)).unwrap();

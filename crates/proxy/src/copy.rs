@@ -3,7 +3,7 @@
 
 use onionskin_physical::{definition_text, with_ids};
 use onionskin_plan::errors::NotUnderstood;
-use onionskin_plan::{Action, Copied, Outcome as PlanOutcome, Request, Template, errors};
+use onionskin_plan::{Action, Copied, Outcome as PlanOutcome, Plan, Request, Template, errors};
 use onionskin_schema::{NewColumn, TableName, copy_definition, identifier};
 use onionskin_value::Charset;
 
@@ -70,9 +70,9 @@ impl Session {
         is_exact.then_some(()).ok_or_else(beyond)
     }
 
-    /// Makes a definition physical that the proxy has put together itself. Its strings are in
-    /// servers' form. `about` says what it is made of.
-    pub(crate) fn plan_definition(&mut self, sql: &str, about: &str) -> Outcome<Defined> {
+    /// Plans a definition that the proxy has put together itself. Its strings are in servers' form.
+    /// `about` says what it is made of.
+    pub(crate) fn plan_own(&mut self, sql: &str, about: &str) -> Outcome<Box<Plan>> {
         let mut template = Template::default();
         let lex = self.space.settings.lex;
         if lex.no_backslash_escapes && sql.contains('\\') {
@@ -88,7 +88,7 @@ impl Session {
         }
         let config = &self.shared.config;
         let mut looked_up = 0;
-        let plan = loop {
+        loop {
             let outcome = onionskin_plan::plan(&Request {
                 sql: sql.as_bytes(),
                 template: &template,
@@ -97,14 +97,20 @@ impl Session {
                 policy: &config.policy,
             });
             match outcome {
-                PlanOutcome::Plan(plan) => break plan,
+                PlanOutcome::Plan(plan) => return Ok(plan),
                 PlanOutcome::Need(names) if looked_up < 8 => {
                     looked_up += 1;
                     self.account.learn(&mut self.server, &config.keys, &names)?;
                 }
                 PlanOutcome::Need(_) => return Err(Failure::Stale),
             }
-        };
+        }
+    }
+
+    /// The same, made physical.
+    pub(crate) fn plan_definition(&mut self, sql: &str, about: &str) -> Outcome<Defined> {
+        let plan = self.plan_own(sql, about)?;
+        let config = &self.shared.config;
         match plan.action {
             Action::Relay => Ok(Defined {
                 text: sql.as_bytes().to_vec(),

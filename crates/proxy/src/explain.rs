@@ -383,6 +383,10 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
             "a definition like the other table's, with keys of its own".into(),
             String::new(),
         ),
+        Action::Unprotect(_) => (
+            "a foreign key to a plaintext column: if the table is empty, its column becomes plaintext".into(),
+            String::new(),
+        ),
         Action::Show { text, .. } => (
             "shown logically".into(),
             show(text, plan, sql, template, &mut learns),

@@ -71,6 +71,7 @@ mod shown;
 mod state;
 mod temporary;
 mod unique_keys;
+mod unprotect;
 mod unusual;
 mod upsert;
 mod watch;
@@ -105,7 +106,7 @@ impl Shared {
     pub(crate) fn new(config: Config) -> Arc<Self> {
         Arc::new(Shared {
             sessions: Arc::default(),
-            accounts: catalog::Accounts::new(config.pins.clone()),
+            accounts: catalog::Accounts::new(config.pins.clone(), config.policy.clone()),
             told: pins::Told::default(),
             config,
             cell_memory: row_update::CellMemory::default(),

@@ -171,7 +171,8 @@ fn begins_at_once(plan: &Plan) -> Outcome<()> {
         | Action::ScratchWrite(_)
         | Action::Compute { .. }
         | Action::Define(_)
-        | Action::Copy(_) => false,
+        | Action::Copy(_)
+        | Action::Unprotect(_) => false,
         _ => true,
     };
     match at_once {

@@ -362,6 +362,7 @@ fn protected_column(
         nullable: row.is_nullable == "YES",
         default: metadata.default.map(Default::Literal),
         auto_increment: false,
+        refers_to_plaintext: false,
         on_update: metadata.on_update,
         generated: false,
         // Of a sealed column's own keys nobody knows; the companions tell.
@@ -401,6 +402,7 @@ fn plain_column(row: &ColumnRow<'_>) -> Column {
             .column_default
             .map(|text| Default::Server(text.to_owned())),
         auto_increment: extra.contains("auto_increment"),
+        refers_to_plaintext: false,
         on_update: extra.contains("on update"),
         generated: row
             .generation_expression

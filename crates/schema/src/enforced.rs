@@ -7,7 +7,7 @@
 //! is one near its name while the table or a column that the section names is missing.
 
 use crate::{
-    policy::{Policy, Rule, folded},
+    policy::{Policy, Rule, Surrogate, folded},
     protection::Capabilities,
     set::Whole,
     table::Table,
@@ -16,6 +16,18 @@ use crate::{
 /// Databases of the servers' own.
 const SYSTEM: [&str; 4] = ["information_schema", "performance_schema", "mysql", "sys"];
 
+/// The columns of a sequence, which MariaDB shows as a table.
+const SEQUENCE: [&str; 8] = [
+    "next_not_cached_value",
+    "minimum_value",
+    "maximum_value",
+    "start_value",
+    "increment",
+    "cache_size",
+    "cycle_option",
+    "cycle_count",
+];
+
 /// A column as far as enforcing looks at it.
 #[derive(Clone, Copy, Debug)]
 pub struct SeenColumn<'a> {
@@ -23,8 +35,8 @@ pub struct SeenColumn<'a> {
     pub name: &'a str,
     /// Its capabilities; `None` if it is plaintext.
     pub capabilities: Option<&'a Capabilities>,
-    /// AUTO_INCREMENT: only a section that names the column means it.
-    pub auto_increment: bool,
+    /// Of a surrogate key only a section that names the column means it.
+    pub surrogate: Surrogate,
 }
 
 impl<'a> SeenColumn<'a> {
@@ -35,7 +47,7 @@ impl<'a> SeenColumn<'a> {
             .map(|column| SeenColumn {
                 name: &column.name,
                 capabilities: column.protection.as_ref().map(|p| &p.capabilities),
-                auto_increment: column.auto_increment,
+                surrogate: column.surrogate(),
             })
             .collect()
     }
@@ -95,13 +107,14 @@ impl Policy {
         {
             return Some(format!("it has no column {missing}"));
         }
+        let is_sequence = columns.iter().map(|column| column.name).eq(SEQUENCE);
         columns.iter().find_map(|column| {
             let (rule, found) = self.deciding(database, name, column.name)?;
             if !rule.enforced {
                 return None;
             }
             match column.capabilities {
-                None if column.auto_increment && !found.named => None,
+                None if !found.named && (is_sequence || column.surrogate != Surrogate::No) => None,
                 None => Some(format!("column {} is not protected", column.name)),
                 Some(has) if !has.show_no_more_than(found.capabilities) => Some(format!(
                     "column {} has the capabilities [{}], and [protect] allows [{}]",
@@ -142,7 +155,7 @@ impl Policy {
         for column in SeenColumn::of(table) {
             if let Some((_, found)) = self.deciding(database, name, column.name)
                 && column.capabilities.is_none()
-                && (found.named || !column.auto_increment)
+                && (found.named || column.surrogate == Surrogate::No)
             {
                 findings.push(format!(
                     "[protect] protects {path}.{}, and the table has it in plaintext: onionskin migrate {path} --encrypt",

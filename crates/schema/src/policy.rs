@@ -50,6 +50,18 @@ pub struct PolicyMatch<'a> {
     pub named: bool,
 }
 
+/// Whether a column is a surrogate key, which a wildcard leaves plaintext: its values are made by
+/// the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surrogate {
+    /// It is none.
+    No,
+    /// AUTO_INCREMENT.
+    AutoIncrement,
+    /// It refers to a plaintext column by a foreign key.
+    Reference,
+}
+
 impl Policy {
     /// Reads the sections: pattern → column → capability words.
     pub fn parse(
@@ -145,24 +157,26 @@ impl Policy {
             })
     }
 
-    /// What a new column shall get. A column of AUTO_INCREMENT cannot be protected: it stays
-    /// plaintext where only a wildcard matched it, and is an error where it was named. Every other
-    /// column that cannot be protected is an error of
+    /// What a new column shall get. A surrogate key stays plaintext where only a wildcard matched
+    /// it. Where it was named, AUTO_INCREMENT is an error, and so is the foreign key, later. Every
+    /// other column that cannot be protected is an error of
     /// [`check_protectable`](crate::check_protectable).
     pub fn capabilities(
         &self,
         database: &str,
         table: &str,
         column: &str,
-        auto_increment: bool,
+        surrogate: Surrogate,
     ) -> Result<Option<Capabilities>, SchemaError> {
-        match self.find(database, table, column) {
-            None => Ok(None),
-            Some(found) if !auto_increment => Ok(Some(found.capabilities.clone())),
-            Some(found) if found.named => Err(SchemaError::AutoIncrement {
+        let Some(found) = self.find(database, table, column) else {
+            return Ok(None);
+        };
+        match surrogate {
+            Surrogate::AutoIncrement if found.named => Err(SchemaError::AutoIncrement {
                 column: column.to_owned(),
             }),
-            Some(_) => Ok(None),
+            Surrogate::AutoIncrement | Surrogate::Reference if !found.named => Ok(None),
+            _ => Ok(Some(found.capabilities.clone())),
         }
     }
 
@@ -342,7 +356,7 @@ mod tests {
         assert_eq!(policy.find("other", "sbtest1", "k"), None);
         assert!(!policy.concerns("other", "sbtest1"));
         assert_eq!(
-            policy.capabilities("sbtest", "sbtest1", "c", false),
+            policy.capabilities("sbtest", "sbtest1", "c", Surrogate::No),
             Ok(Some(Capabilities::default()))
         );
     }
@@ -350,9 +364,10 @@ mod tests {
     #[test]
     fn auto_increment_is_left_alone_unless_it_is_named() {
         let policy = policy(&[("d.*", &[("*", &[]), ("id", &["eq"])])]).expect("sound");
-        assert_eq!(policy.capabilities("d", "t", "number", true), Ok(None));
+        let auto = Surrogate::AutoIncrement;
+        assert_eq!(policy.capabilities("d", "t", "number", auto), Ok(None));
         assert_eq!(
-            policy.capabilities("d", "t", "ID", true),
+            policy.capabilities("d", "t", "ID", auto),
             Err(SchemaError::AutoIncrement {
                 column: "ID".into()
             })

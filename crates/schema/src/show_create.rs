@@ -419,7 +419,7 @@ const ELEMENT_WORDS: [&str; 9] = [
 ];
 
 impl<'a> Token<'a> {
-    fn first(text: &'a str) -> Option<Self> {
+    pub(crate) fn first(text: &'a str) -> Option<Self> {
         tokens(text).next()
     }
 
@@ -539,6 +539,7 @@ mod tests {
                 nullable: true,
                 default: Some(Default::Literal(DefaultLiteral::Null)),
                 auto_increment: false,
+                refers_to_plaintext: false,
                 on_update: false,
                 generated: false,
                 key: KeyRole::Multiple,

@@ -3,6 +3,7 @@
 use onionskin_value::SqlType;
 
 use crate::base::Base;
+use crate::policy::Surrogate;
 use crate::protection::{GramForm, Protection, TokenKind};
 use crate::set::Whole;
 
@@ -116,6 +117,9 @@ pub struct Column {
     pub default: Option<Default>,
     /// AUTO_INCREMENT.
     pub auto_increment: bool,
+    /// Of a plaintext column that a wildcard of `[protect]` matches: whether it stays plaintext
+    /// because of a foreign key ([`mark_references`](crate::mark_references)).
+    pub refers_to_plaintext: bool,
     /// ON UPDATE CURRENT_TIMESTAMP.
     pub on_update: bool,
     /// Computed from other columns.
@@ -134,6 +138,15 @@ pub struct Column {
 }
 
 impl Column {
+    /// Why a wildcard of `[protect]` leaves it plaintext, if it does.
+    pub fn surrogate(&self) -> Surrogate {
+        match (self.auto_increment, self.refers_to_plaintext) {
+            (true, _) => Surrogate::AutoIncrement,
+            (_, true) => Surrogate::Reference,
+            _ => Surrogate::No,
+        }
+    }
+
     /// Whether a new row must have a value for it.
     pub fn is_required(&self) -> bool {
         self.default.is_none() && !self.nullable

@@ -77,9 +77,11 @@ impl<'a> Body<'a> {
             own_keys: Vec::new(),
             say_null: Vec::new(),
         };
-        for tokens in r.split(list) {
+        let elements = r.split(list);
+        let surrogates = body.surrogates(&elements);
+        for tokens in elements {
             let kind = if !is_key_element(r, &tokens) {
-                body.read_column(&tokens)?
+                body.read_column(&tokens, &surrogates)?
             } else if foreign_key::begins(r, &tokens) {
                 ElementKind::ForeignKey
             } else {
@@ -111,14 +113,53 @@ impl<'a> Body<'a> {
         Ok(())
     }
 
-    fn read_column(&mut self, tokens: &Range<usize>) -> Planned<ElementKind> {
+    /// The columns that refer to plaintext ones, so that a wildcard leaves them plaintext.
+    fn surrogates(&self, elements: &[Range<usize>]) -> Vec<String> {
+        let is_key = |e: &&Range<usize>| is_key_element(self.r, e);
+        let (keys, columns): (Vec<_>, Vec<_>) = elements.iter().partition(is_key);
+        let name = |tokens: &Range<usize>| {
+            let first = self.r.tokens.get(tokens.start)?;
+            identifier(self.r.sql(), first)
+        };
+        let columns: Vec<(String, &Range<usize>)> = columns
+            .into_iter()
+            .filter_map(|c| Some((name(c)?, c)))
+            .collect();
+        let mut found: Vec<String> = Vec::new();
+        // a column may refer to one of this table that refers to another
+        loop {
+            let is_plain = |name: &str| {
+                let column = columns.iter().find(|(other, _)| same_name(other, name));
+                column.is_some_and(|(name, tokens)| {
+                    let wanted = || protection(self.r, (*tokens).clone(), self.names, name, false);
+                    found.contains(name) || wanted().is_ok_and(|wanted| wanted.is_none())
+                })
+            };
+            let refers = |name: &String| {
+                let keys = keys.iter().map(|key| (*key).clone());
+                foreign_key::refers_to_plaintext(self.r, keys, self.names, name, is_plain)
+            };
+            let mut names = columns.iter().map(|(name, _)| name);
+            match names.find(|name| !found.contains(name) && refers(name)) {
+                Some(name) => found.push(name.clone()),
+                None => return found,
+            }
+        }
+    }
+
+    fn read_column(
+        &mut self,
+        tokens: &Range<usize>,
+        surrogates: &[String],
+    ) -> Planned<ElementKind> {
         let Some(name) = self.r.tokens.get(tokens.start) else {
             return NotUnderstood::PartOf("an element", "the definition").refuse();
         };
         let Some(name) = identifier(self.r.sql(), name) else {
             return NotUnderstood::NameOf("a column").refuse();
         };
-        let wanted = protection(self.r, tokens.clone(), self.names, &name)?;
+        let refers = surrogates.contains(&name);
+        let wanted = protection(self.r, tokens.clone(), self.names, &name, refers)?;
         let Some(wanted) = wanted else {
             return Ok(ElementKind::Plain);
         };

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use onionskin_schema::{Capabilities, Check, DefaultLiteral, NewColumn};
+use onionskin_schema::{Capabilities, Check, DefaultLiteral, NewColumn, Surrogate};
 use onionskin_value::{Family, Kind, SqlType};
 
 use super::check;
@@ -63,14 +63,20 @@ impl Wanted {
 
 /// Finds out how the new column that a definition begins with is to be protected: it says so
 /// itself, or `[protect]` does. `None`: it is not. `table` are the names of its database and its
-/// table.
+/// table; `refers`: it refers to a column that stays plaintext.
 pub(super) fn protection(
     reader: &Reader,
     definition: Range<usize>,
     table: (&str, &str),
     column: &str,
+    refers: bool,
 ) -> Planned<Option<Wanted>> {
     let is_auto = reader.says(definition.clone(), "auto_increment");
+    let surrogate = match (is_auto, refers) {
+        (true, _) => Surrogate::AutoIncrement,
+        (false, true) => Surrogate::Reference,
+        (false, false) => Surrogate::No,
+    };
     let wanted = match take_encrypted(reader, definition.clone())? {
         Some(encrypted) => Some(Wanted {
             capabilities: encrypted.capabilities,
@@ -78,7 +84,7 @@ pub(super) fn protection(
         }),
         None => {
             let policy = reader.request.policy;
-            let found = policy.capabilities(table.0, table.1, column, is_auto);
+            let found = policy.capabilities(table.0, table.1, column, surrogate);
             let capabilities = found.map_err(|e| schema_refusal(&e))?;
             capabilities.map(|capabilities| Wanted {
                 capabilities,

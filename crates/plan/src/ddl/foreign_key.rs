@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{NewColumn, Table, TokenKind, same_name};
+use onionskin_schema::{NewColumn, Table, TableName, TokenKind, same_name};
 use onionskin_value::SqlType;
 
 use super::reader::Reader;
@@ -153,6 +153,68 @@ fn referred(reader: &Reader, key: &ForeignKey, this: &ThisTable, name: &str) -> 
     }
 }
 
+/// Whether a column stays plaintext where only a wildcard of `[protect]` matches it: a foreign key
+/// among `elements` has it refer to a plaintext column, which is so by right. `is_plain` tells that
+/// of the columns of this table.
+pub(super) fn refers_to_plaintext(
+    reader: &Reader,
+    elements: impl Iterator<Item = Range<usize>>,
+    names: (&str, &str),
+    column: &str,
+    is_plain: impl Fn(&str) -> bool,
+) -> bool {
+    let name_at =
+        |range: &Range<usize>| Reader::over(reader.request, reader.tokens, range.clone()).name();
+    for element in elements.filter(|element| begins(reader, element)) {
+        // what cannot be read is refused where it is written
+        let Ok(key) = read(reader, &element) else {
+            continue;
+        };
+        for (own, other) in key.columns.iter().zip(&key.others) {
+            let (Some(own), Some(other)) = (name_at(own), name_at(other)) else {
+                continue;
+            };
+            let Some(database) = key.database.as_deref().filter(|_| same_name(&own, column)) else {
+                continue;
+            };
+            if same_name(database, names.0) && same_name(&key.table, names.1) {
+                if is_plain(&other) {
+                    return true;
+                }
+            } else if let Known::Table(table) = reader.request.catalog.table(database, &key.table)
+                && is_plain_by_right(reader, &table, &other)
+            {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// The tables that foreign keys among `elements` refer to.
+pub(super) fn others(
+    reader: &Reader,
+    elements: impl Iterator<Item = Range<usize>>,
+) -> impl Iterator<Item = TableName> {
+    let keys = elements.filter(|element| begins(reader, element));
+    keys.filter_map(|element| {
+        let key = read(reader, &element).ok()?;
+        Some(TableName::new(key.database?, key.table))
+    })
+}
+
+/// Whether a table's column is plaintext, and `[protect]` leaves it so.
+pub(super) fn is_plain_by_right(reader: &Reader, table: &Table, column: &str) -> bool {
+    let (database, name) = (&table.database, &table.name);
+    let Some(column) = table.column(column) else {
+        return false;
+    };
+    let policy = reader.request.policy;
+    let found = policy.capabilities(database, name, &column.name, column.surrogate());
+    let is_sound = table.damaged.is_none() && !table.view;
+    is_sound && column.protection.is_none() && found.is_ok_and(|found| found.is_none())
+}
+
 /// New columns with `eq` join the group of the columns that they refer to, unless they name one.
 pub(super) fn inherit_groups<'k>(
     reader: &Reader,
@@ -221,15 +283,15 @@ pub(super) fn foreign_key(
             }
             (Some(_), None) => {
                 let about = format!(
-                    "FOREIGN KEY from the protected column {column} to {other}, which is not protected"
+                    "from the protected column {column} to {other}, which is not protected"
                 );
-                return refuse(&errors::INDEX, about);
+                return refuse(&errors::FOREIGN_KEY, about);
             }
             (None, Some(_)) => {
                 let about = format!(
-                    "FOREIGN KEY to the protected column {other} from {column}, which is not protected"
+                    "to the protected column {other} from {column}, which is not protected"
                 );
-                return refuse(&errors::INDEX, about);
+                return refuse(&errors::FOREIGN_KEY, about);
             }
         }
         sides.push(pair);
@@ -320,8 +382,8 @@ pub(super) fn in_column(reader: &Reader, element: &Range<usize>, this: &ThisTabl
         if let Some(name) = name
             && referred(reader, &key, this, &name).is_some()
         {
-            let about = format!("REFERENCES to the protected column {name} from one that is not");
-            return refuse(&errors::INDEX, about);
+            let about = format!("to the protected column {name} from one that is not");
+            return refuse(&errors::FOREIGN_KEY, about);
         }
     }
     Ok(())

@@ -156,6 +156,9 @@ table! {
     pub MIGRATION = "OS1040", 1235, "42000",
         "Every row would have to be sealed, opened or sealed anew, which is a migration's work.",
         "Run the command; statements go on meanwhile.";
+    pub FOREIGN_KEY = "OS1041", 1235, "42000",
+        "The server cannot compare the two columns of a foreign key if only one of them is protected.",
+        "Keep both in plaintext, as ids usually are: \"NAME\" = \"plain\" in [protect], or \"*_id\" = \"plain\"; then make the table anew, or run onionskin migrate TABLE --decrypt NAME. Or protect both, with one join group.";
     pub DAMAGED = "OS1101", 1105, "HY000",
         "The table's protection metadata is missing, changed or not authentic.",
         "Restore the table's definition (comments and columns) from a backup; check the keys.";

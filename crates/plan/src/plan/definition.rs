@@ -39,6 +39,22 @@ pub struct Copied {
     pub source: Arc<Table>,
 }
 
+/// ALTER TABLE that adds a foreign key by which protected columns refer to plaintext ones. If the
+/// table has no rows, the columns become plaintext.
+#[derive(Clone, Debug)]
+pub struct Unprotected {
+    /// The table that is altered.
+    pub table: Arc<Table>,
+    /// Its columns that become plaintext.
+    pub columns: Vec<usize>,
+    /// The statement up to the table's name.
+    pub head: Vec<u8>,
+    /// What stands behind the name.
+    pub specifications: Vec<u8>,
+    /// The table and those that the foreign keys name: no row may come while the statement runs.
+    pub locked: Vec<TableName>,
+}
+
 /// A part of a definition's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DdlPiece {

@@ -17,7 +17,9 @@ mod definition;
 mod engine;
 
 pub use by_name::{Argument, Around, ByName, Parameter, StatementText};
-pub use definition::{AliasMarks, Copied, Ddl, DdlPiece, Prefixed, Redefined, Reference};
+pub use definition::{
+    AliasMarks, Copied, Ddl, DdlPiece, Prefixed, Redefined, Reference, Unprotected,
+};
 pub use engine::{
     Carried, Computed, Effect, Load, MetRows, NamedBy, NewRows, NewTable, NewValues, Renamed,
     Scratch, ScratchColumn, ScratchRead, ScratchWrite, TOO_LONG, Written, WrittenColumn,
@@ -487,6 +489,8 @@ pub enum Action {
     /// `CREATE TABLE … LIKE`: the server has to be asked for the other table's definition. Then it
     /// is a definition like others.
     Copy(Box<Copied>),
+    /// The table's definition is asked for, and the statement made anew, if the table is empty.
+    Unprotect(Box<Unprotected>),
     /// Names of physical columns in the result become logical ones.
     Show {
         /// Which statement.
@@ -592,7 +596,11 @@ impl Plan {
     pub fn tier(&self) -> u8 {
         match &self.action {
             Action::Relay | Action::ByName(_) | Action::Refuse(_) => 0,
-            Action::Server { .. } | Action::Define(_) | Action::Copy(_) | Action::Show { .. } => 1,
+            Action::Server { .. }
+            | Action::Define(_)
+            | Action::Copy(_)
+            | Action::Unprotect(_)
+            | Action::Show { .. } => 1,
             Action::Finish(_) | Action::Update(_) | Action::Delete(_) => 2,
             Action::Scratch(_) | Action::ScratchWrite(_) | Action::Compute { .. } => 3,
         }

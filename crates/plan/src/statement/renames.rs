@@ -6,7 +6,7 @@
 //! the new name is refused, unless the policy protects the column under the old name as well. In
 //! that case the table was made before the policy, and the new name changes nothing.
 
-use onionskin_schema::TableName;
+use onionskin_schema::{Surrogate, TableName};
 
 use super::definitions;
 use super::words::{first_words, word_is};
@@ -90,16 +90,16 @@ fn renamed(request: &Request, old: &TableName, new: &TableName, words: &[String]
         );
         return refuse(&errors::ALTERATION, about);
     };
-    let claims = |name: &TableName, column: &str, auto: bool| {
-        let found = policy.capabilities(&name.database, &name.name, column, auto);
+    let claims = |name: &TableName, column: &str, surrogate: Surrogate| {
+        let found = policy.capabilities(&name.database, &name.name, column, surrogate);
         // what cannot be read is no reason to let it pass
         found.map_or(true, |c| c.is_some())
     };
     let plain = table.columns.iter().filter(|c| c.protection.is_none());
-    let plain = plain.map(|c| (c.name.as_str(), c.auto_increment));
-    let mut columns = plain.chain(words.iter().map(|w| (w.as_str(), false)));
+    let plain = plain.map(|c| (c.name.as_str(), c.surrogate()));
+    let mut columns = plain.chain(words.iter().map(|w| (w.as_str(), Surrogate::No)));
     let changes =
-        |(column, auto): &(&str, bool)| claims(new, column, *auto) && !claims(old, column, *auto);
+        |(column, s): &(&str, Surrogate)| claims(new, column, *s) && !claims(old, column, *s);
     match columns.find(changes) {
         None => Ok(()),
         Some((column, _)) => {

@@ -5,7 +5,7 @@
 //! missing or plaintext counts as near. Only what leads back goes through: `DROP`, and a definition
 //! after which the table is protected as it should be.
 
-use onionskin_schema::{Capabilities, SeenColumn, Table, TableName};
+use onionskin_schema::{Capabilities, SeenColumn, Surrogate, Table, TableName};
 
 use super::words::{first_words, word_is};
 use crate::ddl::{Ddl, DdlPiece, alters_table, creates_table, target};
@@ -120,7 +120,7 @@ pub(super) fn allow(
 struct After {
     name: String,
     capabilities: Option<Capabilities>,
-    auto_increment: bool,
+    surrogate: Surrogate,
 }
 
 impl After {
@@ -128,7 +128,7 @@ impl After {
         SeenColumn {
             name: &self.name,
             capabilities: self.capabilities.as_ref(),
-            auto_increment: self.auto_increment,
+            surrogate: self.surrogate,
         }
     }
 }
@@ -155,7 +155,7 @@ fn after(ddl: &Ddl) -> Vec<After> {
     let new = ddl.new_columns.iter().map(|column| After {
         name: column.name.clone(),
         capabilities: Some(column.capabilities.clone()),
-        auto_increment: false,
+        surrogate: Surrogate::No,
     });
     columns.into_iter().flatten().chain(new).collect()
 }
@@ -167,7 +167,7 @@ fn columns_of(table: &Table) -> Vec<Option<After>> {
             Some(After {
                 name: column.name.to_owned(),
                 capabilities: column.capabilities.cloned(),
-                auto_increment: column.auto_increment,
+                surrogate: column.surrogate,
             })
         })
         .collect()

@@ -67,6 +67,7 @@ fn sysbench_column(name: &str, ty: &str, collation: &str, id: Option<u8>) -> Col
         nullable: false,
         default: None,
         auto_increment: name == "id",
+        refers_to_plaintext: false,
         on_update: false,
         generated: false,
         key: match name {

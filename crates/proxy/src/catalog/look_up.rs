@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use onionskin_keys::KeySet;
 use onionskin_plan::{COLLATION, errors};
-use onionskin_schema::{Table, TableName, catalog_query, same_name};
+use onionskin_schema::{Table, TableName, catalog_query, mark_references, same_name};
 
 use super::names::{is_virtual, literal, spellings};
 use super::rows::{hidden, is_locked, tables};
@@ -173,7 +173,10 @@ impl Account {
             by_database.entry(database).or_default().push(name);
         }
         for (database, names) in by_database {
-            let found = look_into(server, keys, database, &names)?;
+            let mut found = look_into(server, keys, database, &names)?;
+            for table in &mut found.tables {
+                mark_references(&self.policy, table, |sql| texts(server, sql))?;
+            }
             match self.take_found(database, &names, found, look)? {
                 Some(differs) => changed |= differs,
                 None => return Ok(true),
@@ -223,6 +226,15 @@ impl Account {
         }
         Ok(Some(changed))
     }
+}
+
+/// The rows that the server answers a query with.
+fn texts(server: &mut Server, sql: &str) -> Outcome<Vec<Vec<Option<String>>>> {
+    let text = |cell: Vec<u8>| String::from_utf8_lossy(&cell).into_owned();
+    let rows = server.rows(sql.as_bytes())?.into_iter();
+    Ok(rows
+        .map(|row| row.into_iter().map(|cell| cell.map(text)).collect())
+        .collect())
 }
 
 /// Asks for what a database has under these names.

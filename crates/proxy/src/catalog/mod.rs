@@ -31,7 +31,7 @@ use std::sync::{Arc, Weak};
 
 use onionskin_keys::KeySet;
 use onionskin_plan::{COLLATION, Catalog, Known, Settings};
-use onionskin_schema::{PinnedTable, Table, TableName, same_name};
+use onionskin_schema::{PinnedTable, Policy, Table, TableName, same_name};
 use parking_lot::RwLock;
 
 use crate::age::Age;
@@ -57,12 +57,14 @@ pub(crate) struct Accounts {
     /// Those of single sessions: see [`Account::private`].
     private: RwLock<Vec<Weak<Account>>>,
     pins: Option<Arc<PinFile>>,
+    policy: Arc<Policy>,
 }
 
 impl Accounts {
-    pub fn new(pins: Option<Arc<PinFile>>) -> Self {
+    pub fn new(pins: Option<Arc<PinFile>>, policy: Policy) -> Self {
         Accounts {
             pins,
+            policy: Arc::new(policy),
             ..Accounts::default()
         }
     }
@@ -75,13 +77,18 @@ impl Accounts {
             self.shared
                 .write()
                 .entry(name.to_string())
-                .or_insert_with(|| Arc::new(Account::new(self.pins.clone()))),
+                .or_insert_with(|| {
+                    Arc::new(Account::new(self.pins.clone(), Arc::clone(&self.policy)))
+                }),
         )
     }
 
     /// A snapshot for one session, which lives as long as the session holds it.
     pub fn private(&self) -> Arc<Account> {
-        let account = Arc::new(Account::private(self.pins.clone()));
+        let account = Arc::new(Account::private(
+            self.pins.clone(),
+            Arc::clone(&self.policy),
+        ));
         let mut private = self.private.write();
         private.retain(|a| a.strong_count() > 0);
         private.push(Arc::downgrade(&account));
@@ -136,16 +143,18 @@ pub(crate) struct Account {
     /// Temporary tables of the one session whose account this is; `None` for accounts that sessions
     /// share.
     temporary: Option<TemporaryTables>,
+    policy: Arc<Policy>,
     pins: Option<Arc<PinFile>>,
     /// See [`PinFile::refresh`].
     pins_seen: AtomicU64,
 }
 
 impl Account {
-    fn new(pins: Option<Arc<PinFile>>) -> Self {
+    fn new(pins: Option<Arc<PinFile>>, policy: Arc<Policy>) -> Self {
         // plans that this account makes rest on the pins as they are now
         let seen = pins.as_ref().map_or(0, |pins| pins.version());
         Account {
+            policy,
             pins,
             pins_seen: AtomicU64::new(seen),
             lists: RwLock::default(),
@@ -161,11 +170,11 @@ impl Account {
     /// The snapshot of one session that has temporary tables with protected columns. Generations
     /// begin far from those of shared snapshots: no statement that was planned before counts as
     /// fresh.
-    fn private(pins: Option<Arc<PinFile>>) -> Self {
+    fn private(pins: Option<Arc<PinFile>>, policy: Arc<Policy>) -> Self {
         Account {
             generation: AtomicU64::new(1 << 62),
             temporary: Some(TemporaryTables::default()),
-            ..Account::new(pins)
+            ..Account::new(pins, policy)
         }
     }
 

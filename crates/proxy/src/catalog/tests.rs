@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use onionskin_plan::{Catalog, Known};
 use onionskin_schema::Table;
 
@@ -9,7 +11,7 @@ fn known(account: &Account, name: &str) -> bool {
 
 #[test]
 fn names_that_are_no_tables_are_forgotten_first() {
-    let account = Account::new(None);
+    let account = Account::new(None, Arc::default());
     let table = Table {
         database: "app".into(),
         name: "t".into(),

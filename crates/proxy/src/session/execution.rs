@@ -153,6 +153,10 @@ impl Session {
                 self.copy_table(copied, keyed)?;
                 self.after_relay(keyed)
             }
+            Action::Unprotect(unprotected) => {
+                self.check_temporary(keyed)?;
+                self.unprotect(unprotected, keyed)
+            }
             Action::Show { what, text, table } => self.show(execution, what, text, table),
         }?;
         Ok(None)

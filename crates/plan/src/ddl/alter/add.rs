@@ -80,7 +80,9 @@ impl Alteration<'_> {
         let whole = s.at..s.end;
         let column = s.name().ok_or_else(|| refused("ADD"))?;
         let (definition, place) = split_place(&s, whole)?;
-        let wanted = protection(&s, definition.clone(), self.target.names, &column)?;
+        let refers = self.target.refers_to_plaintext(&column);
+        let names = self.target.names;
+        let wanted = protection(&s, definition.clone(), names, &column, refers)?;
         self.take_name(&column, wanted.is_some())?;
         match wanted {
             Some(wanted) => self.add_protected_column(wanted, place),

@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{Column, NewColumn, Protection, Table, same_name};
+use onionskin_schema::{Column, NewColumn, Protection, Surrogate, Table, same_name};
 
 use super::specs::{Specifications, duplicate};
 use crate::ddl::column_type::plain_type;
-use crate::ddl::foreign_key::Side;
+use crate::ddl::foreign_key::{Side, is_plain_by_right, refers_to_plaintext};
 use crate::ddl::index::IndexNames;
 use crate::ddl::key_length::PlainPart;
 use crate::ddl::key_parts::{Indexed, ProtectedPart, existing};
@@ -89,6 +89,9 @@ impl<'a> Target<'a> {
 
     /// A protected column of the table as a foreign key sees it.
     pub(super) fn side(&self, name: &str) -> Option<Side> {
+        if self.specs.drops(name) {
+            return None;
+        }
         Side::existing(&self.table, position(&self.table, name)?)
     }
 
@@ -101,6 +104,9 @@ impl<'a> Target<'a> {
                 on: Prefixed::New(new),
                 ty: new_columns[new].sql_type,
             }));
+        }
+        if self.specs.drops(name) {
+            return Ok(Indexed::Plain(self.added(name).unwrap_or_default()));
         }
         Ok(match existing(&self.table, name)? {
             Indexed::Plain(PlainPart { ty: None, .. }) => {
@@ -125,13 +131,25 @@ impl<'a> Target<'a> {
         })
     }
 
+    /// Whether the statement adds a foreign key by which a column of this name refers to one that
+    /// stays plaintext.
+    pub(super) fn refers_to_plaintext(&self, column: &str) -> bool {
+        let elements = self.specs.list.iter().map(|spec| {
+            let mut s = Reader::over(self.r.request, self.r.tokens, spec.tokens.clone());
+            s.eat("add");
+            s.at..s.end
+        });
+        let is_plain = |name: &str| is_plain_by_right(&self.r, &self.table, name);
+        refers_to_plaintext(&self.r, elements, self.names, column, is_plain)
+    }
+
     /// Refuses a name for an unprotected column that `[protect]` gives to a protected one: the
     /// column would look like one, and stay plaintext.
     pub(super) fn check_unclaimed(&self, old: &str, new: &str) -> Planned<()> {
         let (database, table) = self.names;
         let claims = |column: &str| {
             let policy = self.r.request.policy;
-            let capabilities = policy.capabilities(database, table, column, false);
+            let capabilities = policy.capabilities(database, table, column, Surrogate::No);
             // what cannot be read is no reason to let it pass
             capabilities.map_or(true, |c| c.is_some())
         };

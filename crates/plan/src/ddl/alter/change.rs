@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use onionskin_schema::{DefaultLiteral, KeyRole, same_name};
+use onionskin_schema::{DefaultLiteral, KeyRole, Surrogate, same_name};
 use onionskin_value::Family;
 
 use super::add::split_place;
@@ -184,7 +184,15 @@ impl Alteration<'_> {
         let is_claimed = target.is_near && {
             let (database, table) = target.names;
             let policy = s.request.policy;
-            let found = policy.capabilities(database, table, &column, false);
+            // AUTO_INCREMENT has to stay as well
+            let known = target.table.column(&column).map(|c| c.surrogate());
+            let surrogate = match known {
+                Some(Surrogate::AutoIncrement) if !s.says(spec.clone(), "auto_increment") => {
+                    Surrogate::No
+                }
+                known => known.unwrap_or(Surrogate::No),
+            };
+            let found = policy.capabilities(database, table, &column, surrogate);
             found.is_ok_and(|c| c.is_some())
         };
         if target.mentions_protected(&spec) || wanted.is_some() || is_claimed {

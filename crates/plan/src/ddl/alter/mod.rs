@@ -9,11 +9,12 @@ mod alteration;
 mod change;
 mod migration;
 mod specs;
+mod unprotect;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{Table, same_name};
+use onionskin_schema::{Surrogate, Table, same_name};
 
 use self::alteration::{Alteration, Target};
 use self::specs::{Specification, Specifications, refused};
@@ -66,6 +67,9 @@ pub(crate) fn alter_table<'a>(
         specs: &specs,
         r,
     };
+    if let Some(unprotected) = unprotect::unprotected(&target) {
+        return Ok((Action::Unprotect(Box::new(unprotected)), None));
+    }
     let mut alteration = Alteration::of(target);
     for (i, spec) in specs.list.iter().enumerate() {
         if i > 0 {
@@ -134,9 +138,15 @@ fn check_unknown(r: &Reader, (database, table): (&str, &str)) -> Planned<()> {
             || (s.eat("add") && !is_key_element(&s, &(s.at..spec.end)))
             || (s.eat("rename") && s.is("column"));
         let words = &r.tokens[spec.clone()];
-        let auto = r.says(spec, "auto_increment");
+        let surrogate = match r.says(spec, "auto_increment") {
+            true => Surrogate::AutoIncrement,
+            false => Surrogate::No,
+        };
         let claims = |name: &String| {
-            let found = r.request.policy.capabilities(database, table, name, auto);
+            let found = r
+                .request
+                .policy
+                .capabilities(database, table, name, surrogate);
             found.map_or(true, |c| c.is_some())
         };
         let mut words = words.iter().skip(1).filter_map(|t| identifier(r.sql(), t));

@@ -124,7 +124,7 @@ impl Specifications {
     }
 
     /// Whether a column of this name is dropped.
-    fn drops(&self, column: &str) -> bool {
+    pub(super) fn drops(&self, column: &str) -> bool {
         self.dropped.iter().any(|name| same_name(name, column))
     }
 
