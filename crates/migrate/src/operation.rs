@@ -51,7 +51,11 @@ pub fn parse_columns(text: &str) -> std::result::Result<BTreeMap<String, Vec<Str
         for word in &words {
             match word.as_str() {
                 "eq" | "range" | "like" => {}
-                other if other.starts_with("join:") && other.len() > 5 => {}
+                // groups of keys are not for the choosing
+                other
+                    if other.starts_with("join:")
+                        && other.len() > 5
+                        && !other.starts_with("join:key:") => {}
                 other => {
                     return Err(format!(
                         "{other:?} is no capability: write for example \"name: eq; age: range; note:\"; \

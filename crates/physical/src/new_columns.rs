@@ -4,12 +4,19 @@
 use onionskin_crypt::CellFormat;
 use onionskin_keys::{KeySet, Suite};
 use onionskin_plan::Ddl;
-use onionskin_schema::NewColumn;
+use onionskin_schema::{Capabilities, NewColumn};
 use onionskin_value::Family;
 
 /// Whether new columns with LIKE get grams: not where no statement would look for one.
 pub fn keeps_grams(like_index: bool, family: Family) -> bool {
     like_index || family == Family::MySql
+}
+
+/// The name of a key's own group, now that there are ids.
+fn key_group(column: &NewColumn, columns: &[NewColumn]) -> Option<String> {
+    let group = column.capabilities.join.as_deref()?;
+    let key = columns.get(Capabilities::is_new_key_group(group)?)?;
+    Some(Capabilities::key_group(key.table_id, key.column_id))
 }
 
 /// The new columns of a definition, under ids of their own and the key of today. `grams` says
@@ -39,6 +46,10 @@ pub fn with_ids(ddl: &Ddl, keys: &KeySet, suite: Suite, grams: bool) -> Vec<NewC
             }
         }
         columns.push(column);
+    }
+    let groups: Vec<Option<String>> = columns.iter().map(|c| key_group(c, &columns)).collect();
+    for (column, group) in columns.iter_mut().zip(groups) {
+        column.capabilities.join = group.or(column.capabilities.join.take());
     }
     columns
 }

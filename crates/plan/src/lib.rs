@@ -47,9 +47,9 @@ pub use plan::{
     Action, AliasMarks, Among, Argument, ByName, Carried, ColumnUse, Computed, Copied, Ddl,
     DdlPiece, Defines, Described, Effect, Escape, GroupedColumn, Grouping, Load, MetRows, NamedBy,
     NewRows, NewTable, NewValue, NewValues, OpenFrom, Piece, PlainTime, Plan, Prefixed, Purpose,
-    Redefined, Reference, Renamed, ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Scratch,
-    ScratchColumn, ScratchRead, ScratchWrite, Show, Slot, Source, StatementText, TOO_LONG, Text,
-    Unprotected, Upsert, Written, WrittenColumn,
+    Redefined, Reference, Refit, Refitted, Renamed, ResultItem, RowAssign, RowDelete, RowFilter,
+    RowUpdate, Scratch, ScratchColumn, ScratchRead, ScratchWrite, Show, Slot, Source,
+    StatementText, TOO_LONG, Text, Upsert, Written, WrittenColumn,
 };
 pub use request::{COLLATION, Catalog, HIDDEN, Known, Request, Settings, UseScratch};
 pub use statement::settings::scoped;

@@ -597,14 +597,14 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
             let head = String::from_utf8_lossy(&copied.head).into_owned();
             writeln!(out, "copy: {head} like {}", copied.source.name).unwrap();
         }
-        Action::Unprotect(unprotected) => {
-            let columns = unprotected.columns.iter();
-            let columns: Vec<&str> = columns
-                .map(|index| unprotected.table.columns[*index].name.as_str())
-                .collect();
-            let rest = String::from_utf8_lossy(&unprotected.specifications).into_owned();
-            let locked: Vec<String> = unprotected.locked.iter().map(ToString::to_string).collect();
-            writeln!(out, "unprotect {}: {rest}", columns.join(", ")).unwrap();
+        Action::Refit(refit) => {
+            for (index, becomes) in &refit.columns {
+                let column = &refit.table.columns[*index].name;
+                writeln!(out, "refit {column}: {becomes:?}").unwrap();
+            }
+            let rest = String::from_utf8_lossy(&refit.specifications).into_owned();
+            writeln!(out, "then {rest}").unwrap();
+            let locked: Vec<String> = refit.locked.iter().map(ToString::to_string).collect();
             writeln!(out, "locked: {}", locked.join(", ")).unwrap();
         }
         Action::Show { what, text: t, .. } => {

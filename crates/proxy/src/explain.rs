@@ -383,8 +383,8 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
             "a definition like the other table's, with keys of its own".into(),
             String::new(),
         ),
-        Action::Unprotect(_) => (
-            "a foreign key to a plaintext column: if the table is empty, its column becomes plaintext".into(),
+        Action::Refit(_) => (
+            "a foreign key over columns that were not made for it: they are made anew if the table is empty".into(),
             String::new(),
         ),
         Action::Show { text, .. } => (

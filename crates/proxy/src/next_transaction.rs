@@ -172,7 +172,7 @@ fn begins_at_once(plan: &Plan) -> Outcome<()> {
         | Action::Compute { .. }
         | Action::Define(_)
         | Action::Copy(_)
-        | Action::Unprotect(_) => false,
+        | Action::Refit(_) => false,
         _ => true,
     };
     match at_once {

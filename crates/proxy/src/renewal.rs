@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use onionskin_keys::KeySet;
 use onionskin_plan::COLLATION;
-use onionskin_schema::TableName;
+use onionskin_schema::{Column, Table, TableName};
 use onionskin_value::Family;
 
 use crate::age::{RECHECK, now};
@@ -161,6 +161,8 @@ impl Account {
             }
             match answer.of(table) {
                 Found::NotAsked | Found::Unclear => {}
+                // one that a wildcard leaves in plaintext may be a view, or lose a foreign key
+                Found::Same if self.rests_on_references(table) => views.push(key.clone()),
                 Found::Same => entry.age.renew(look.began),
                 Found::View => views.push(key.clone()),
                 Found::Different => {
@@ -174,6 +176,15 @@ impl Account {
             self.new_generation();
         }
         Some(views)
+    }
+
+    /// Whether nothing but foreign keys, or what a view shows, makes a table what an enforced
+    /// wildcard wants.
+    fn rests_on_references(&self, table: &Table) -> bool {
+        let refers = |column: &Column| column.refers_to_plaintext;
+        !table.is_protected()
+            && table.columns.iter().any(refers)
+            && self.policy.enforces_in(&table.database, &table.name)
     }
 
     /// What the account has used of late.
@@ -191,7 +202,8 @@ impl Account {
                 continue;
             };
             // the scratch engine gets plain tables as they are known here
-            let kind = match table.is_protected() || entry.is_whole() {
+            let is_enforced = self.policy.enforces_in(&table.database, &table.name);
+            let kind = match table.is_protected() || entry.is_whole() || is_enforced {
                 true => &mut wanted.whole,
                 false => &mut wanted.others,
             };

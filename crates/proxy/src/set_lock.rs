@@ -28,18 +28,9 @@ impl Session {
         let Some(table) = &ddl.table else {
             return Ok(None);
         };
-        let Some(id) = table.table_id else {
+        let Some(lock) = self.take_set_lock(table.table_id)? else {
             return Ok(None);
         };
-        let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
-        let lock = SetLock(format!("onionskin {digits}"));
-        let sql = format!("SELECT GET_LOCK('{}', {PATIENCE})", lock.0);
-        let rows = self.server.rows(sql.as_bytes())?;
-        let cell = rows.first().and_then(|row| row.first()?.as_deref());
-        if cell != Some(b"1") {
-            let about = "another session changes its protected columns";
-            return Err(Failure::refused(&errors::STALE, about));
-        }
         match self.look_up(&keyed.plan.names) {
             Ok(_) => {
                 // another session may have seen the change first
@@ -57,6 +48,23 @@ impl Session {
                 Err(failure)
             }
         }
+    }
+
+    /// Takes the lock of the table with this id. A session may have it several times.
+    pub(crate) fn take_set_lock(&mut self, id: Option<[u8; 8]>) -> Outcome<Option<SetLock>> {
+        let Some(id) = id else {
+            return Ok(None);
+        };
+        let digits: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let lock = SetLock(format!("onionskin {digits}"));
+        let sql = format!("SELECT GET_LOCK('{}', {PATIENCE})", lock.0);
+        let rows = self.server.rows(sql.as_bytes())?;
+        let cell = rows.first().and_then(|row| row.first()?.as_deref());
+        if cell != Some(b"1") {
+            let about = "another session changes its protected columns";
+            return Err(Failure::refused(&errors::STALE, about));
+        }
+        Ok(Some(lock))
     }
 
     /// Gives the lock back. What the server says of the definition is kept, because the server's
@@ -87,7 +95,7 @@ impl Session {
         self.release(&lock)
     }
 
-    fn release(&mut self, lock: &SetLock) -> Outcome<()> {
+    pub(crate) fn release(&mut self, lock: &SetLock) -> Outcome<()> {
         let sql = format!("SELECT RELEASE_LOCK('{}')", lock.0);
         self.server.rows(sql.as_bytes()).map(|_| ())
     }

@@ -19,7 +19,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::{errors::SchemaError, protection::Capabilities};
+use crate::{
+    errors::SchemaError,
+    protection::{Capabilities, is_key_group},
+};
 
 /// The `[protect]` sections of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,7 +91,11 @@ impl Policy {
                         "range" => capabilities.range = true,
                         "like" => capabilities.like = true,
                         _ => match word.strip_prefix("join:") {
-                            Some(group) if !group.is_empty() && capabilities.join.is_none() => {
+                            Some(group)
+                                if !group.is_empty()
+                                    && !is_key_group(group)
+                                    && capabilities.join.is_none() =>
+                            {
                                 capabilities.join = Some(group.to_owned());
                             }
                             _ => {

@@ -40,7 +40,34 @@ pub struct Capabilities {
     pub join: Option<String>,
 }
 
+/// How the names of the groups begin that keys are in by themselves.
+const KEY_GROUP: &str = "key:";
+/// The same, while the ids are not chosen yet.
+const NEW_KEY_GROUP: &str = "key:#";
+
 impl Capabilities {
+    /// The group of a primary or unique key that a wildcard has protected. Foreign keys that refer
+    /// to it join the group, which nobody has to name. The ids are in it, so that no other table
+    /// has the same one.
+    pub fn key_group(table_id: [u8; 8], column_id: [u8; 4]) -> String {
+        format!("{KEY_GROUP}{}{}", hex(&table_id), hex(&column_id))
+    }
+
+    /// What stands for the group of a new column until its ids are chosen: the column's number.
+    pub fn new_key_group(index: usize) -> String {
+        format!("{NEW_KEY_GROUP}{index}")
+    }
+
+    /// Whose group it stands for, if it does.
+    pub fn is_new_key_group(group: &str) -> Option<usize> {
+        group.strip_prefix(NEW_KEY_GROUP)?.parse().ok()
+    }
+
+    /// Whether the column is in the group of a key, its own or one that it refers to.
+    pub fn joins_key(&self) -> bool {
+        self.join.as_deref().is_some_and(is_key_group)
+    }
+
     /// As they stand in `ENCRYPTED FOR (…)`.
     pub fn words(&self) -> String {
         self.listed(identifier).join(", ")
@@ -65,13 +92,18 @@ impl Capabilities {
         (!self.eq || allowed.searchable())
             && (!self.range || allowed.range)
             && (!self.like || allowed.like)
-            && (self.join.is_none() || self.join == allowed.join)
+            && (self.join.is_none() || self.join == allowed.join || self.joins_key() && allowed.eq)
     }
 
     /// Whether the server can search the column at all.
     pub fn searchable(&self) -> bool {
         self.eq || self.range || self.like || self.join.is_some()
     }
+}
+
+/// Whether a name is that of a group which keys are in by themselves.
+pub(crate) fn is_key_group(group: &str) -> bool {
+    group.starts_with(KEY_GROUP)
 }
 
 /// The two kinds of companions that a value is compared by.
@@ -142,8 +174,9 @@ impl PhysicalNames {
         digits.truncate(SUFFIX_DIGITS);
         let exact_order =
             capabilities.range && sql_type.order_width().is_some_and(|width| width.exact);
-        // Tokens of a join group are compared between columns, order keys never are.
-        let eq = capabilities.join.is_some() || (capabilities.eq && !exact_order);
+        // The group of a key adds no companion: order keys that cover the value are compared, too.
+        let joins = capabilities.join.is_some() && !capabilities.joins_key();
+        let eq = joins || (capabilities.eq && !exact_order);
         Self {
             enc: format!("{name}{ENC_SUFFIX}"),
             eq: eq.then(|| format!("{name}{EQ_INFIX}{digits}")),

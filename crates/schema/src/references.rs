@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// How many foreign keys and views are followed from one column.
-const MAX_DEPTH: usize = 8;
+const MAX_LINKS: usize = 16;
 
 /// A column as a foreign key or a view names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,18 +68,21 @@ pub fn mark_references<E>(
         let column = &mut table.columns[index];
         for (name, source) in &sources {
             if same_name(name, &column.name) {
-                column.refers_to_plaintext |= stays_plaintext(policy, source, MAX_DEPTH, &mut ask)?;
+                column.refers_to_plaintext |=
+                    stays_plaintext(policy, source, &mut Vec::new(), &mut ask)?;
             }
         }
     }
     Ok(())
 }
 
-/// Whether what a column refers to, or shows, is plaintext by right.
+/// Whether what a column refers to, or shows, is plaintext by right: AUTO_INCREMENT, at the end.
+/// That `[protect]` says nothing of a column is no reason: whoever administers the server could put
+/// a view of such a column behind the name of a protected table.
 fn stays_plaintext<E>(
     policy: &Policy,
     source: &Source,
-    depth: usize,
+    seen: &mut Vec<Target>,
     ask: &mut impl FnMut(&str) -> Result<Rows, E>,
 ) -> Result<bool, E> {
     let Source::Column(target) = source else {
@@ -106,13 +109,15 @@ fn stays_plaintext<E>(
     if extra.to_ascii_lowercase().contains("auto_increment") {
         return Ok(true);
     }
-    match policy.find(database, table, column) {
-        None => return Ok(true),
-        Some(found) if found.named || depth == 0 => return Ok(false),
-        Some(_) => {}
+    let is_named = policy
+        .find(database, table, column)
+        .is_some_and(|found| found.named);
+    if is_named || seen.len() >= MAX_LINKS || seen.contains(target) {
+        return Ok(false);
     }
+    seen.push(target.clone());
     for (name, next) in sources_of(ask, database, table)? {
-        if same_name(&name, column) && stays_plaintext(policy, &next, depth - 1, ask)? {
+        if same_name(&name, column) && stays_plaintext(policy, &next, seen, ask)? {
             return Ok(true);
         }
     }

@@ -70,7 +70,12 @@ pub(crate) fn logical(
                     let line = column_line(column, trimmed, table_collation.as_deref(), dialect)?;
                     let mark = match (&column.protection, marks) {
                         (Some(protection), true) => {
-                            format!(" ENCRYPTED FOR ({})", protection.capabilities.words())
+                            let mut capabilities = protection.capabilities.clone();
+                            // foreign keys are not copied, and their groups would only show more
+                            if capabilities.joins_key() {
+                                capabilities.join = None;
+                            }
+                            format!(" ENCRYPTED FOR ({})", capabilities.words())
                         }
                         _ => String::new(),
                     };

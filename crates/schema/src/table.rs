@@ -50,6 +50,17 @@ impl Table {
         self.damaged.is_some() && protected.any(|(_, p)| matches!(p.whole, Whole::Part(_)))
     }
 
+    /// The same with what is known of another look at its foreign keys: rows of
+    /// `information_schema.columns` do not tell of them.
+    pub fn with_references_of(&self, known: &Self) -> Self {
+        let mut table = self.clone();
+        for column in &mut table.columns {
+            let before = known.columns.iter().find(|c| c.name == column.name);
+            column.refers_to_plaintext = before.is_some_and(|c| c.refers_to_plaintext);
+        }
+        table
+    }
+
     /// The column with this name; letter case does not count, as in the server.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns

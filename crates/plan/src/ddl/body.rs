@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use onionskin_schema::{Check, NewColumn, same_name};
+use onionskin_schema::{Capabilities, Check, NewColumn, same_name};
 use onionskin_value::Family;
 
 use super::check;
@@ -57,16 +57,20 @@ pub(super) struct Body<'a> {
     own_keys: Vec<(OwnKey, usize)>,
     /// Which of the protected columns say NULL.
     say_null: Vec<usize>,
+    /// Which of them only a wildcard protects.
+    by_wildcard: Vec<usize>,
 }
 
 impl<'a> Body<'a> {
-    /// Reads the list between the parentheses. The definitions of plain columns and the keys are
+    /// Reads the list between the parentheses. `keeps_keys`: the table is of a kind whose foreign keys
+    /// the server keeps. The definitions of plain columns and the keys are
     /// read in [`Self::write`].
     pub(super) fn read(
         r: &'a Reader<'a>,
         list: Range<usize>,
         names: (&'a str, &'a str),
         collation: String,
+        keeps_keys: bool,
     ) -> Planned<Self> {
         let mut body = Body {
             r,
@@ -76,9 +80,13 @@ impl<'a> Body<'a> {
             columns: Vec::new(),
             own_keys: Vec::new(),
             say_null: Vec::new(),
+            by_wildcard: Vec::new(),
         };
         let elements = r.split(list);
-        let surrogates = body.surrogates(&elements);
+        let surrogates = match keeps_keys {
+            true => body.surrogates(&elements),
+            false => Vec::new(),
+        };
         for tokens in elements {
             let kind = if !is_key_element(r, &tokens) {
                 body.read_column(&tokens, &surrogates)?
@@ -125,23 +133,29 @@ impl<'a> Body<'a> {
             .into_iter()
             .filter_map(|c| Some((name(c)?, c)))
             .collect();
+        let links = foreign_key::links(self.r, keys.into_iter().cloned());
         let mut found: Vec<String> = Vec::new();
         // a column may refer to one of this table that refers to another
         loop {
-            let is_plain = |name: &str| {
-                let column = columns.iter().find(|(other, _)| same_name(other, name));
-                column.is_some_and(|(name, tokens)| {
-                    let wanted = || protection(self.r, (*tokens).clone(), self.names, name, false);
-                    found.contains(name) || wanted().is_ok_and(|wanted| wanted.is_none())
-                })
+            let ty = |tokens: &Range<usize>| plain_type(self.r, tokens.clone(), &self.collation);
+            let plain = |name: &str| {
+                let mut columns = columns.iter();
+                let (name, tokens) = columns.find(|(other, _)| same_name(other, name))?;
+                let is_auto = || {
+                    let wanted = protection(self.r, (*tokens).clone(), self.names, name, false);
+                    let is_plain = wanted.is_ok_and(|wanted| wanted.is_none());
+                    is_plain && self.r.says((*tokens).clone(), "auto_increment")
+                };
+                (found.contains(name) || is_auto()).then(|| ty(tokens))?
             };
-            let refers = |name: &String| {
-                let keys = keys.iter().map(|key| (*key).clone());
-                foreign_key::refers_to_plaintext(self.r, keys, self.names, name, is_plain)
+            let refers = |(name, tokens): &&(String, &Range<usize>)| {
+                let column = (name.as_str(), ty(tokens));
+                let column = (column.0, column.1.as_ref());
+                !found.contains(name)
+                    && foreign_key::refers_to_plaintext(self.r, &links, self.names, column, plain)
             };
-            let mut names = columns.iter().map(|(name, _)| name);
-            match names.find(|name| !found.contains(name) && refers(name)) {
-                Some(name) => found.push(name.clone()),
+            match columns.iter().find(refers) {
+                Some((name, _)) => found.push(name.clone()),
                 None => return found,
             }
         }
@@ -167,16 +181,19 @@ impl<'a> Body<'a> {
         let index = self.columns.len();
         self.own_keys.extend(definition.key.map(|key| (key, index)));
         self.say_null.extend(definition.says_null.then_some(index));
+        self.by_wildcard
+            .extend(definition.by_wildcard.then_some(index));
         self.columns.push(definition.column);
         Ok(ElementKind::Protected(index))
     }
 
     /// Completes the protected columns by what the keys say of them.
     pub(super) fn settle(&mut self) -> Planned<()> {
+        self.form_key_groups();
         let keys = self.elements.iter();
         let keys = keys.filter(|e| e.kind == ElementKind::ForeignKey);
-        let keys = keys.map(|e| &e.tokens);
-        foreign_key::inherit_groups(self.r, keys, self.names, &mut self.columns)?;
+        let links = foreign_key::links(self.r, keys.map(|e| e.tokens.clone()));
+        foreign_key::inherit_groups(self.r, &links, self.names, &mut self.columns);
         self.forbid_null_in_primary_key()?;
         self.settle_checks()?;
         for column in &self.columns {
@@ -184,6 +201,29 @@ impl<'a> Body<'a> {
                 .map_err(|e| schema_refusal(&e))?;
         }
         Ok(())
+    }
+
+    /// Gives keys that a wildcard has protected a join group each, so that foreign keys can refer to
+    /// them.
+    fn form_key_groups(&mut self) {
+        let sql = self.r.sql();
+        let mut in_keys: Vec<String> = Vec::new();
+        for element in self.elements.iter().filter(|e| e.kind == ElementKind::Key) {
+            let words = &self.r.tokens[element.tokens.clone()];
+            let is_one = |word| words.iter().any(|t| t.is_word(sql, word));
+            if is_one("primary") || is_one("unique") {
+                in_keys.extend(words.iter().filter_map(|t| identifier(sql, t)));
+            }
+        }
+        for index in self.by_wildcard.iter().copied() {
+            let is_own = self.own_keys.iter().any(|(_, key)| *key == index);
+            let column = &mut self.columns[index];
+            let is_key = is_own || in_keys.iter().any(|name| same_name(name, &column.name));
+            let has_tokens = column.capabilities.eq && !column.sql_type.is_enumerated();
+            if is_key && has_tokens && column.capabilities.join.is_none() {
+                column.capabilities.join = Some(Capabilities::new_key_group(index));
+            }
+        }
     }
 
     /// Finds the CHECK constraints over protected columns, and what they say.

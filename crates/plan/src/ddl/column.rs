@@ -27,6 +27,8 @@ pub(super) struct ColumnDef {
     pub(super) key: Option<OwnKey>,
     /// NULL or DEFAULT NULL stands there.
     pub(super) says_null: bool,
+    /// Only a wildcard of `[protect]` protects it.
+    pub(super) by_wildcard: bool,
 }
 
 /// A key in the column's own definition.
@@ -39,6 +41,8 @@ pub(super) enum OwnKey {
 /// How a new column is to be protected.
 pub(super) struct Wanted {
     capabilities: Capabilities,
+    /// Only a wildcard of `[protect]` says so.
+    by_wildcard: bool,
     /// The tokens of its definition, those of `ENCRYPTED FOR (…)` left out.
     parts: Vec<Range<usize>>,
 }
@@ -56,6 +60,7 @@ impl Wanted {
         };
         Ok(Wanted {
             capabilities: capabilities.clone(),
+            by_wildcard: false,
             parts,
         })
     }
@@ -80,14 +85,17 @@ pub(super) fn protection(
     let wanted = match take_encrypted(reader, definition.clone())? {
         Some(encrypted) => Some(Wanted {
             capabilities: encrypted.capabilities,
+            by_wildcard: false,
             parts: vec![encrypted.before, encrypted.after],
         }),
         None => {
             let policy = reader.request.policy;
             let found = policy.capabilities(table.0, table.1, column, surrogate);
             let capabilities = found.map_err(|e| schema_refusal(&e))?;
+            let named = policy.find(table.0, table.1, column);
             capabilities.map(|capabilities| Wanted {
                 capabilities,
+                by_wildcard: named.is_some_and(|found| !found.named),
                 parts: std::iter::once(definition).collect(),
             })
         }
@@ -111,6 +119,7 @@ pub(super) fn column_definition(
     let tokens: Vec<Token> = parts
         .flat_map(|part| reader.tokens[part].iter().copied())
         .collect();
+    let by_wildcard = wanted.by_wildcard;
     let mut written = Written::read(Reader::over(request, &tokens, 0..tokens.len()))?;
     written.check_words(family)?;
     let says_null = written.says_null || written.defaults_to_null();
@@ -156,6 +165,7 @@ pub(super) fn column_definition(
         column,
         key: written.key,
         says_null,
+        by_wildcard,
     })
 }
 
@@ -528,7 +538,12 @@ fn capabilities(reader: &Reader, words: Range<usize>) -> Planned<Capabilities> {
         } else if word.eat("like") {
             capabilities.like = true;
         } else if word.eat("join") && (word.eat_punct(b':') || word.eat_punct(b'=')) {
-            capabilities.join = Some(word.name().ok_or_else(bad_capabilities)?);
+            let group = word.name().ok_or_else(bad_capabilities)?;
+            capabilities.join = Some(group);
+            if capabilities.joins_key() {
+                let about = "ENCRYPTED FOR (join) with a group of a key, which foreign keys join";
+                return refuse(&errors::DEFINITION, about);
+            }
         } else {
             return Err(bad_capabilities());
         }

@@ -61,7 +61,8 @@ pub(crate) fn create_table<'a>(
         None => default_of(request, &head.database, None),
     };
     let names = (head.database.as_str(), head.name.as_str());
-    let mut body = Body::read(&r, list.clone(), names, collation)?;
+    let keeps_keys = !head.temporary && keeps_keys(&r, options.clone());
+    let mut body = Body::read(&r, list.clone(), names, collation, keeps_keys)?;
     if body.columns.is_empty() && (hides || !has_others) {
         return unprotected(hides);
     }
@@ -89,6 +90,22 @@ pub(crate) fn create_table<'a>(
             .temporary
             .then(|| TableName::new(head.database, head.name)),
     })
+}
+
+/// Whether the options of a table name no engine but InnoDB. Others leave foreign keys out.
+fn keeps_keys(r: &Reader, options: Range<usize>) -> bool {
+    let mut r = Reader::over(r.request, r.tokens, options);
+    let mut keeps = true;
+    while !r.done() {
+        if r.eat("engine") || r.eat("type") {
+            r.eat_punct(b'=');
+            let engine = r.name_or_string();
+            keeps &= engine.is_some_and(|engine| engine.eq_ignore_ascii_case("innodb"));
+        } else {
+            r.at += 1;
+        }
+    }
+    keeps
 }
 
 /// Reads up to the table's name. `None`: no database is selected, which the server says.

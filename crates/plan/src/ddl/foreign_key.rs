@@ -7,7 +7,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{NewColumn, Table, TableName, TokenKind, same_name};
+use onionskin_schema::{
+    Capabilities, NewColumn, Surrogate, Table, TableName, TokenKind, same_name,
+};
 use onionskin_value::SqlType;
 
 use super::reader::Reader;
@@ -25,6 +27,7 @@ pub(super) struct ThisTable<'s> {
 }
 
 /// A protected column of a foreign key, on either side.
+#[derive(Clone)]
 pub(super) struct Side {
     /// The column of its tokens; `None` if it has none.
     token: Option<String>,
@@ -142,112 +145,182 @@ fn read(reader: &Reader, element: &Range<usize>) -> Planned<ForeignKey> {
 
 /// The protected column of the other table that a name means.
 fn referred(reader: &Reader, key: &ForeignKey, this: &ThisTable, name: &str) -> Option<Side> {
-    let other = key.database.as_deref()?;
-    let (database, table) = this.names;
-    if same_name(other, database) && same_name(&key.table, table) {
+    referred_in(reader, (key.database.as_deref()?, &key.table), this, name)
+}
+
+/// The same of a table by its names.
+fn referred_in(reader: &Reader, other: (&str, &str), this: &ThisTable, name: &str) -> Option<Side> {
+    if is_same(other, this.names) {
         return (this.column)(name);
     }
-    match reader.request.catalog.table(other, &key.table) {
+    match reader.request.catalog.table(other.0, other.1) {
         Known::Table(t) => Side::existing(&t, position(&t, name)?),
         _ => None,
     }
 }
 
-/// Whether a column stays plaintext where only a wildcard of `[protect]` matches it: a foreign key
-/// among `elements` has it refer to a plaintext column, which is so by right. `is_plain` tells that
-/// of the columns of this table.
-pub(super) fn refers_to_plaintext(
-    reader: &Reader,
-    elements: impl Iterator<Item = Range<usize>>,
-    names: (&str, &str),
-    column: &str,
-    is_plain: impl Fn(&str) -> bool,
-) -> bool {
+fn is_same(a: (&str, &str), b: (&str, &str)) -> bool {
+    same_name(a.0, b.0) && same_name(a.1, b.1)
+}
+
+/// A column of a foreign key, and the one that it refers to.
+pub(super) struct Link {
+    /// This table's column.
+    column: String,
+    /// The other table.
+    pub(super) table: TableName,
+    /// Its column.
+    other: String,
+}
+
+impl Link {
+    fn table(&self) -> (&str, &str) {
+        (&self.table.database, &self.table.name)
+    }
+}
+
+/// The pairs of columns of all foreign keys among `elements`. What cannot be read is left out here,
+/// and refused where it is written.
+pub(super) fn links(reader: &Reader, elements: impl Iterator<Item = Range<usize>>) -> Vec<Link> {
     let name_at =
         |range: &Range<usize>| Reader::over(reader.request, reader.tokens, range.clone()).name();
-    for element in elements.filter(|element| begins(reader, element)) {
-        // what cannot be read is refused where it is written
+    let mut links = Vec::new();
+    // IF NOT EXISTS may leave a key out
+    let is_made =
+        |element: &Range<usize>| begins(reader, element) && !reader.says(element.clone(), "if");
+    for element in elements.filter(is_made) {
         let Ok(key) = read(reader, &element) else {
             continue;
         };
         for (own, other) in key.columns.iter().zip(&key.others) {
-            let (Some(own), Some(other)) = (name_at(own), name_at(other)) else {
-                continue;
-            };
-            let Some(database) = key.database.as_deref().filter(|_| same_name(&own, column)) else {
-                continue;
-            };
-            if same_name(database, names.0) && same_name(&key.table, names.1) {
-                if is_plain(&other) {
-                    return true;
-                }
-            } else if let Known::Table(table) = reader.request.catalog.table(database, &key.table)
-                && is_plain_by_right(reader, &table, &other)
+            if let (Some(column), Some(other), Some(database)) =
+                (name_at(own), name_at(other), key.database.as_deref())
             {
-                return true;
+                links.push(Link {
+                    column,
+                    table: TableName::new(database, &key.table),
+                    other,
+                });
             }
         }
     }
-    false
+    links
 }
 
-/// The tables that foreign keys among `elements` refer to.
-pub(super) fn others(
+/// Whether a column of this name and type stays plaintext where only a wildcard of `[protect]`
+/// matches it: by one of the links it refers to a plaintext column of the same type, which is so by
+/// right. `names` are those of this table; `plain` says what type such a column of it has.
+pub(super) fn refers_to_plaintext(
     reader: &Reader,
-    elements: impl Iterator<Item = Range<usize>>,
-) -> impl Iterator<Item = TableName> {
-    let keys = elements.filter(|element| begins(reader, element));
-    keys.filter_map(|element| {
-        let key = read(reader, &element).ok()?;
-        Some(TableName::new(key.database?, key.table))
+    links: &[Link],
+    names: (&str, &str),
+    (column, ty): (&str, Option<&SqlType>),
+    plain: impl Fn(&str) -> Option<SqlType>,
+) -> bool {
+    let mut own = links.iter().filter(|link| same_name(&link.column, column));
+    own.any(|link| {
+        let (database, table) = link.table();
+        let other = if is_same((database, table), names) {
+            plain(&link.other)
+        } else {
+            match reader.request.catalog.table(database, table) {
+                Known::Table(table) => plain_by_right(reader, &table, &link.other),
+                _ => None,
+            }
+        };
+        // where the types differ, no server keeps the key
+        let same_type = |a: &SqlType, b: &SqlType| {
+            let (a, b) = (a.without_width(), b.without_width());
+            a.kind == b.kind && a.unsigned == b.unsigned
+        };
+        other.is_some_and(|other| ty.is_some_and(|ty| same_type(ty, &other)))
     })
 }
 
-/// Whether a table's column is plaintext, and `[protect]` leaves it so.
-pub(super) fn is_plain_by_right(reader: &Reader, table: &Table, column: &str) -> bool {
+/// The group that a protected column has to join so that one of the links can be made; `None` if it
+/// is in that, or no group would do.
+pub(super) fn group_to_join(
+    reader: &Reader,
+    links: &[Link],
+    this: &ThisTable,
+    column: &str,
+) -> Option<String> {
+    let own = (this.column)(column)?;
+    links
+        .iter()
+        .filter(|link| same_name(&link.column, column))
+        .find_map(|link| {
+            let other = referred_in(reader, link.table(), this, &link.other)?;
+            let joined = Side {
+                group: other.group.clone(),
+                key: None,
+                ..own.clone()
+            };
+            let group = other.group.clone().filter(|_| joined.fits(&other));
+            group.filter(|group| own.group.as_ref() != Some(group))
+        })
+}
+
+/// The type of a table's column that is plaintext because the server makes its values, or those of
+/// what it refers to; `None` of any other.
+pub(super) fn plain_by_right(reader: &Reader, table: &Table, column: &str) -> Option<SqlType> {
     let (database, name) = (&table.database, &table.name);
-    let Some(column) = table.column(column) else {
-        return false;
-    };
+    let column = table.column(column)?;
     let policy = reader.request.policy;
     let found = policy.capabilities(database, name, &column.name, column.surrogate());
-    let is_sound = table.damaged.is_none() && !table.view;
-    is_sound && column.protection.is_none() && found.is_ok_and(|found| found.is_none())
+    let is_sound = table.damaged.is_none() && !table.view && column.protection.is_none();
+    let is_surrogate = column.surrogate() != Surrogate::No;
+    let is_right = is_sound && is_surrogate && found.is_ok_and(|found| found.is_none());
+    column.sql_type.filter(|_| is_right)
+}
+
+/// The group of what a new column refers to by the first link that has one.
+pub(super) fn group_of_other(
+    reader: &Reader,
+    links: &[Link],
+    this: &ThisTable,
+    column: &str,
+) -> Option<String> {
+    let mut own = links.iter().filter(|link| same_name(&link.column, column));
+    own.find_map(|link| referred_in(reader, link.table(), this, &link.other)?.group)
 }
 
 /// New columns with `eq` join the group of the columns that they refer to, unless they name one.
-pub(super) fn inherit_groups<'k>(
+pub(super) fn inherit_groups(
     reader: &Reader,
-    keys: impl Iterator<Item = &'k Range<usize>>,
+    links: &[Link],
     names: (&str, &str),
     new_columns: &mut [NewColumn],
-) -> Planned<()> {
-    let this = ThisTable {
-        names,
-        column: &|_| None,
-    };
-    for element in keys {
-        let key = read(reader, element)?;
-        for (column, other) in key.columns.iter().zip(&key.others) {
-            let name = |range: &Range<usize>| {
-                Reader::over(reader.request, reader.tokens, range.clone()).name()
-            };
-            let (Some(name), Some(other)) = (name(column), name(other)) else {
-                continue;
-            };
-            let group = referred(reader, &key, &this, &other).and_then(|o| o.group);
-            let found = new_columns
-                .iter_mut()
-                .find(|c| c.name.eq_ignore_ascii_case(&name));
-            if let (Some(column), Some(group)) = (found, group)
-                && column.capabilities.eq
-                && column.capabilities.join.is_none()
-            {
-                column.capabilities.join = Some(group);
-            }
-        }
+) {
+    for link in links {
+        let this = ThisTable {
+            names,
+            column: &|name| {
+                let index = position_of(new_columns, name)?;
+                Some(Side::new(&new_columns[index], index))
+            },
+        };
+        let other = referred_in(reader, link.table(), &this, &link.other);
+        let (Some(column), Some(group)) = (
+            position_of(new_columns, &link.column),
+            other.and_then(|other| other.group),
+        ) else {
+            continue;
+        };
+        join(&mut new_columns[column].capabilities, group);
     }
-    Ok(())
+}
+
+fn position_of(columns: &[NewColumn], name: &str) -> Option<usize> {
+    columns.iter().position(|c| same_name(&c.name, name))
+}
+
+/// Puts a new column into the group of what it refers to, unless its definition names another.
+pub(super) fn join(capabilities: &mut Capabilities, group: String) {
+    let is_free = capabilities.join.is_none() || capabilities.joins_key();
+    if capabilities.eq && is_free {
+        capabilities.join = Some(group);
+    }
 }
 
 /// Rewrites a foreign key: protected columns on both sides, or on neither.

@@ -33,7 +33,7 @@ mod key_parts;
 mod reader;
 mod select;
 
-pub(crate) use alter::alter_table;
+pub(crate) use alter::{added_keys, alter_table};
 pub(crate) use create::create_table;
 pub(crate) use create_index::index;
 

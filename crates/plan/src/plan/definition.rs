@@ -39,14 +39,23 @@ pub struct Copied {
     pub source: Arc<Table>,
 }
 
-/// ALTER TABLE that adds a foreign key by which protected columns refer to plaintext ones. If the
-/// table has no rows, the columns become plaintext.
+/// What becomes of a protected column so that a foreign key can be over it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refitted {
+    /// It becomes plaintext, as what it refers to is.
+    Plaintext,
+    /// It joins a group: it is `ENCRYPTED FOR` this.
+    Joined(String),
+}
+
+/// ALTER TABLE that adds a foreign key over protected columns which are not made for it. If the
+/// table has no rows, they are made anew.
 #[derive(Clone, Debug)]
-pub struct Unprotected {
+pub struct Refit {
     /// The table that is altered.
     pub table: Arc<Table>,
-    /// Its columns that become plaintext.
-    pub columns: Vec<usize>,
+    /// What becomes of which of its columns.
+    pub columns: Vec<(usize, Refitted)>,
     /// The statement up to the table's name.
     pub head: Vec<u8>,
     /// What stands behind the name.

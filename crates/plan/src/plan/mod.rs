@@ -18,7 +18,7 @@ mod engine;
 
 pub use by_name::{Argument, Around, ByName, Parameter, StatementText};
 pub use definition::{
-    AliasMarks, Copied, Ddl, DdlPiece, Prefixed, Redefined, Reference, Unprotected,
+    AliasMarks, Copied, Ddl, DdlPiece, Prefixed, Redefined, Reference, Refit, Refitted,
 };
 pub use engine::{
     Carried, Computed, Effect, Load, MetRows, NamedBy, NewRows, NewTable, NewValues, Renamed,
@@ -490,7 +490,7 @@ pub enum Action {
     /// is a definition like others.
     Copy(Box<Copied>),
     /// The table's definition is asked for, and the statement made anew, if the table is empty.
-    Unprotect(Box<Unprotected>),
+    Refit(Box<Refit>),
     /// Names of physical columns in the result become logical ones.
     Show {
         /// Which statement.
@@ -599,7 +599,7 @@ impl Plan {
             Action::Server { .. }
             | Action::Define(_)
             | Action::Copy(_)
-            | Action::Unprotect(_)
+            | Action::Refit(_)
             | Action::Show { .. } => 1,
             Action::Finish(_) | Action::Update(_) | Action::Delete(_) => 2,
             Action::Scratch(_) | Action::ScratchWrite(_) | Action::Compute { .. } => 3,

@@ -5,10 +5,10 @@
 //! missing or plaintext counts as near. Only what leads back goes through: `DROP`, and a definition
 //! after which the table is protected as it should be.
 
-use onionskin_schema::{Capabilities, SeenColumn, Surrogate, Table, TableName};
+use onionskin_schema::{Capabilities, SeenColumn, Surrogate, Table, TableName, same_name};
 
 use super::words::{first_words, word_is};
-use crate::ddl::{Ddl, DdlPiece, alters_table, creates_table, target};
+use crate::ddl::{Ddl, DdlPiece, added_keys, alters_table, creates_table, target};
 use crate::errors::{self, Refusal};
 use crate::lex::Token;
 use crate::plan::Action;
@@ -92,8 +92,26 @@ pub(super) fn allow(
         Action::ScratchWrite(write) if creates && matches!(write.effect, Effect::Create(_)) => {
             Ok(())
         }
+        // a table without protected columns becomes what it should be
+        Action::Relay if alters => {
+            let Some(keys) = added_keys(request, tokens).filter(|keys| keys.alone) else {
+                return first();
+            };
+            let mut columns: Vec<After> = columns_of(&keys.table).into_iter().flatten().collect();
+            mark(&mut columns, &keys.surrogates);
+            let seen: Vec<SeenColumn<'_>> = columns.iter().map(After::seen).collect();
+            let (database, name) = (&defined.database, &defined.name);
+            let is_pinned = request.catalog.pinned(database, name).is_some();
+            match request.policy.unmet_by(database, name, &seen, false) {
+                None if !is_pinned => Ok(()),
+                _ => first(),
+            }
+        }
         Action::Define(ddl) => {
-            let columns = after(ddl);
+            let mut columns = after(ddl);
+            if let Some(keys) = added_keys(request, tokens).filter(|_| alters) {
+                mark(&mut columns, &keys.surrogates);
+            }
             let seen: Vec<SeenColumn<'_>> = columns.iter().map(After::seen).collect();
             let (database, name) = (&defined.database, &defined.name);
             if let Some(why) = request.policy.unmet_by(database, name, &seen, false) {
@@ -113,6 +131,14 @@ pub(super) fn allow(
             }
         }
         _ => first(),
+    }
+}
+
+/// Columns that refer to surrogate keys when the statement is done.
+fn mark(columns: &mut [After], surrogates: &[String]) {
+    let refers = |column: &&mut After| surrogates.iter().any(|s| same_name(s, &column.name));
+    for column in columns.iter_mut().filter(refers) {
+        column.surrogate = Surrogate::Reference;
     }
 }
 

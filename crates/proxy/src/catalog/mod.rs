@@ -143,7 +143,7 @@ pub(crate) struct Account {
     /// Temporary tables of the one session whose account this is; `None` for accounts that sessions
     /// share.
     temporary: Option<TemporaryTables>,
-    policy: Arc<Policy>,
+    pub policy: Arc<Policy>,
     pins: Option<Arc<PinFile>>,
     /// See [`PinFile::refresh`].
     pins_seen: AtomicU64,

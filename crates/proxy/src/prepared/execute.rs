@@ -301,7 +301,7 @@ pub(super) fn text_at_server(action: &Action) -> Option<&Text> {
         | Action::Delete(_)
         | Action::Define(_)
         | Action::Copy(_)
-        | Action::Unprotect(_)
+        | Action::Refit(_)
         | Action::Scratch(_)
         | Action::ScratchWrite(_)
         | Action::Compute { .. }

@@ -70,7 +70,7 @@ impl Answer {
             let is_hidden = table.columns.is_empty() && !table.view && self.is_complete;
             match found {
                 None if is_hidden => Some(true),
-                found => found.map(|found| found == table),
+                found => found.map(|found| found.with_references_of(table) == *table),
             }
         } else if self.others.contains(&name) {
             self.is_sealed.get(&name).map(|is_sealed| !is_sealed)

@@ -153,9 +153,9 @@ impl Session {
                 self.copy_table(copied, keyed)?;
                 self.after_relay(keyed)
             }
-            Action::Unprotect(unprotected) => {
+            Action::Refit(refit) => {
                 self.check_temporary(keyed)?;
-                self.unprotect(unprotected, keyed)
+                self.refit(refit, keyed)
             }
             Action::Show { what, text, table } => self.show(execution, what, text, table),
         }?;

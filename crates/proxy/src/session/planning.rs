@@ -259,7 +259,7 @@ impl Session {
 /// scratch engine.
 fn reads_definition(plan: &onionskin_plan::Plan) -> bool {
     match &plan.action {
-        Action::Copy(_) | Action::Unprotect(_) => true,
+        Action::Copy(_) | Action::Refit(_) => true,
         Action::Show { what, .. } => matches!(what, Show::CreateTable),
         Action::ScratchWrite(write) => matches!(write.effect, Effect::Create(_)),
         _ => false,

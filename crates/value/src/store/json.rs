@@ -105,12 +105,12 @@ fn store_text(
         return Err(StoreError::Unsupported("a text that is cut, for JSON"));
     }
     let text = &out[start..];
-    // What the two parsers may take differently is refused: control characters, escapes of
-    // surrogates, deep nesting.
+    // What the two parsers may take differently is refused: control characters, escapes of half a
+    // surrogate pair, deep nesting.
     if text
         .iter()
         .any(|byte| *byte < b' ' && !b"\t\n\r".contains(byte))
-        || has_surrogates(text)
+        || has_half_surrogates(text)
         || depth(text) > MARIADB_DEPTH
     {
         return Err(StoreError::Unsupported("an unusual text for JSON"));
@@ -143,10 +143,35 @@ fn is_lenient(what: &str, before: Option<u8>) -> bool {
         || before == Some(b'-')
 }
 
-/// Whether an escape `\uD…` stands in the text.
-fn has_surrogates(text: &[u8]) -> bool {
-    text.windows(3)
-        .any(|escape| escape[..2] == *b"\\u" && escape[2].eq_ignore_ascii_case(&b'd'))
+/// Whether an escape `\uD…` stands in the text that is not one of a pair, as characters beyond
+/// U+FFFF are written.
+fn has_half_surrogates(text: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(found) = text[at..].iter().position(|byte| *byte == b'\\') {
+        at += found;
+        at += match (
+            escaped_unit(&text[at..]),
+            text.get(at + 6..).and_then(escaped_unit),
+        ) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => return true,
+            (Some(_), _) => 6,
+            // another escape, `\\` for one
+            (None, _) => 2,
+        };
+        if at >= text.len() {
+            break;
+        }
+    }
+    false
+}
+
+/// The number in `\uXXXX`, if the text begins with that.
+fn escaped_unit(text: &[u8]) -> Option<u32> {
+    let digits = text.strip_prefix(b"\\u")?.get(..4)?;
+    let is_hex = digits.iter().all(u8::is_ascii_hexdigit);
+    let digits = std::str::from_utf8(digits).ok().filter(|_| is_hex)?;
+    u32::from_str_radix(digits, 16).ok()
 }
 
 /// Brackets that are open at once, at most; those in strings count too.

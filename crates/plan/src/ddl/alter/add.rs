@@ -8,7 +8,8 @@ use super::alteration::Alteration;
 use super::specs::refused;
 use crate::ddl::check;
 use crate::ddl::column::{Wanted, column_definition, protection};
-use crate::ddl::foreign_key::{self, ThisTable};
+use crate::ddl::column_type::plain_type;
+use crate::ddl::foreign_key::{self, Side, ThisTable};
 use crate::ddl::index::{is_key_element, key_element};
 use crate::ddl::reader::Reader;
 use crate::ddl::{DdlPiece, schema_refusal};
@@ -33,12 +34,19 @@ impl Alteration<'_> {
 
     fn add_foreign_key(&mut self, element: &Range<usize>) -> Planned<()> {
         self.out.sql(b"ADD ");
+        let (target, new_columns) = (&self.target, &self.new_columns);
         let this = ThisTable {
-            names: self.target.names,
-            column: &|name| self.target.side(name),
+            names: target.names,
+            column: &|name| {
+                let new = new_columns.iter().position(|c| same_name(&c.name, name));
+                match new {
+                    Some(new) => Some(Side::new(&new_columns[new], new)),
+                    None => target.side(name),
+                }
+            },
         };
         let (references, out) = (&mut self.references, &mut self.out);
-        foreign_key::foreign_key(&self.target.r, element, &this, references, out)
+        foreign_key::foreign_key(&target.r, element, &this, references, out)
     }
 
     /// An index, or a constraint that is no foreign key.
@@ -80,7 +88,8 @@ impl Alteration<'_> {
         let whole = s.at..s.end;
         let column = s.name().ok_or_else(|| refused("ADD"))?;
         let (definition, place) = split_place(&s, whole)?;
-        let refers = self.target.refers_to_plaintext(&column);
+        let ty = plain_type(&s, definition.clone(), &self.target.collation);
+        let refers = self.target.refers_to_plaintext(&column, ty.as_ref());
         let names = self.target.names;
         let wanted = protection(&s, definition.clone(), names, &column, refers)?;
         self.take_name(&column, wanted.is_some())?;
@@ -119,7 +128,16 @@ impl Alteration<'_> {
 
     fn add_protected_column(&mut self, wanted: Wanted, place: Place) -> Planned<()> {
         let target = &self.target;
-        let definition = column_definition(&target.r, wanted, &target.collation)?;
+        let mut definition = column_definition(&target.r, wanted, &target.collation)?;
+        let this = ThisTable {
+            names: target.names,
+            column: &|name| target.side(name),
+        };
+        let column = &mut definition.column;
+        let group = foreign_key::group_of_other(&target.r, &target.links(), &this, &column.name);
+        if let Some(group) = group {
+            foreign_key::join(&mut column.capabilities, group);
+        }
         if definition.key.is_some() {
             return Err(refused("a key in the definition of an added column"));
         }

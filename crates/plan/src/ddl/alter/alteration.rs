@@ -4,10 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_schema::{Column, NewColumn, Protection, Surrogate, Table, same_name};
+use onionskin_value::SqlType;
 
 use super::specs::{Specifications, duplicate};
 use crate::ddl::column_type::plain_type;
-use crate::ddl::foreign_key::{Side, is_plain_by_right, refers_to_plaintext};
+use crate::ddl::foreign_key::{Link, Side, links, plain_by_right, refers_to_plaintext};
 use crate::ddl::index::IndexNames;
 use crate::ddl::key_length::PlainPart;
 use crate::ddl::key_parts::{Indexed, ProtectedPart, existing};
@@ -133,27 +134,39 @@ impl<'a> Target<'a> {
 
     /// Whether the statement adds a foreign key by which a column of this name refers to one that
     /// stays plaintext.
-    pub(super) fn refers_to_plaintext(&self, column: &str) -> bool {
+    pub(super) fn refers_to_plaintext(&self, column: &str, ty: Option<&SqlType>) -> bool {
+        let plain = |name: &str| plain_by_right(&self.r, &self.table, name);
+        refers_to_plaintext(&self.r, &self.links(), self.names, (column, ty), plain)
+    }
+
+    /// The pairs of columns of the foreign keys that the statement adds.
+    pub(super) fn links(&self) -> Vec<Link> {
         let elements = self.specs.list.iter().map(|spec| {
             let mut s = Reader::over(self.r.request, self.r.tokens, spec.tokens.clone());
             s.eat("add");
             s.at..s.end
         });
-        let is_plain = |name: &str| is_plain_by_right(&self.r, &self.table, name);
-        refers_to_plaintext(&self.r, elements, self.names, column, is_plain)
+        links(&self.r, elements)
     }
 
     /// Refuses a name for an unprotected column that `[protect]` gives to a protected one: the
     /// column would look like one, and stay plaintext.
     pub(super) fn check_unclaimed(&self, old: &str, new: &str) -> Planned<()> {
         let (database, table) = self.names;
-        let claims = |column: &str| {
+        let is = self.table.column(old).map(Column::surrogate);
+        let is = is.unwrap_or(Surrogate::No);
+        // a foreign key that goes with the same statement is none any more
+        let becomes = match is {
+            Surrogate::Reference if self.specs.drops_key => Surrogate::No,
+            kept => kept,
+        };
+        let claims = |column: &str, surrogate| {
             let policy = self.r.request.policy;
-            let capabilities = policy.capabilities(database, table, column, Surrogate::No);
+            let capabilities = policy.capabilities(database, table, column, surrogate);
             // what cannot be read is no reason to let it pass
             capabilities.map_or(true, |c| c.is_some())
         };
-        if claims(new) && !claims(old) {
+        if claims(new, becomes) && !claims(old, is) {
             let about = format!(
                 "the name {new}, which [protect] has for a protected column; encrypt {old} first: onionskin migrate {database}.{table} --encrypt"
             );

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use onionskin_schema::{DefaultLiteral, KeyRole, Surrogate, same_name};
+use onionskin_schema::{Column, DefaultLiteral, KeyRole, Surrogate, same_name};
+
 use onionskin_value::Family;
 
 use super::add::split_place;
@@ -10,6 +11,7 @@ use super::alteration::{Alteration, ProtectedColumn};
 use super::migration::{modification, needed};
 use super::specs::{guard, refused};
 use crate::ddl::column::{Wanted, column_definition, take_encrypted};
+use crate::ddl::column_type::plain_type;
 use crate::ddl::default::{self, Given};
 use crate::ddl::reader::Reader;
 use crate::ddl::{DdlPiece, Redefined};
@@ -181,7 +183,11 @@ impl Alteration<'_> {
         if let Some(known) = target.table.column(&column).filter(|_| wanted.is_some()) {
             return Err(needed(&target.table, known, wanted.as_ref()));
         }
-        let is_claimed = target.is_near && {
+        let refers = |c: &Column| c.refers_to_plaintext;
+        let is_concerned = target.is_near || target.table.column(&column).is_some_and(refers);
+        let definition = if is_change { s.at } else { s.at - 1 };
+        let new_type = plain_type(&s, definition..s.end, &target.collation);
+        let is_claimed = is_concerned && {
             let (database, table) = target.names;
             let policy = s.request.policy;
             // AUTO_INCREMENT has to stay as well
@@ -189,6 +195,12 @@ impl Alteration<'_> {
             let surrogate = match known {
                 Some(Surrogate::AutoIncrement) if !s.says(spec.clone(), "auto_increment") => {
                     Surrogate::No
+                }
+                Some(Surrogate::Reference) if target.specs.drops_key => {
+                    match target.refers_to_plaintext(&column, new_type.as_ref()) {
+                        true => Surrogate::Reference,
+                        false => Surrogate::No,
+                    }
                 }
                 known => known.unwrap_or(Surrogate::No),
             };

@@ -8,8 +8,8 @@ mod add;
 mod alteration;
 mod change;
 mod migration;
+mod refit;
 mod specs;
-mod unprotect;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use self::specs::{Specification, Specifications, refused};
 use super::collation::default_of;
 use super::index::{IndexNames, is_key_element};
 use super::reader::Reader;
-use super::{Ddl, DdlPiece, Decided, Pieces, check_names, define, has_encrypted};
+use super::{Ddl, DdlPiece, Decided, Pieces, check_names, define, foreign_key, has_encrypted};
 use crate::errors;
 use crate::lex::{Token, TokenKind};
 use crate::plan::Action;
@@ -67,8 +67,8 @@ pub(crate) fn alter_table<'a>(
         specs: &specs,
         r,
     };
-    if let Some(unprotected) = unprotect::unprotected(&target) {
-        return Ok((Action::Unprotect(Box::new(unprotected)), None));
+    if let Some(refit) = refit::refit(&target) {
+        return Ok((Action::Refit(Box::new(refit)), None));
     }
     let mut alteration = Alteration::of(target);
     for (i, spec) in specs.list.iter().enumerate() {
@@ -78,6 +78,52 @@ pub(crate) fn alter_table<'a>(
         alteration.specification(spec)?;
     }
     alteration.planned()
+}
+
+/// What foreign keys an ALTER TABLE adds.
+pub(crate) struct AddedKeys {
+    /// The table.
+    pub(crate) table: Arc<Table>,
+    /// Its plaintext columns that refer to surrogate keys then.
+    pub(crate) surrogates: Vec<String>,
+    /// The statement does nothing else.
+    pub(crate) alone: bool,
+}
+
+/// The foreign keys that an ALTER TABLE adds; `None` of anything else, and of a statement that is
+/// not understood.
+pub(crate) fn added_keys(request: &Request, tokens: &[Token]) -> Option<AddedKeys> {
+    let mut r = Reader::whole(request, tokens);
+    let head = head(&mut r).ok()?;
+    let database = head.database.as_ref()?;
+    let Known::Table(table) = request.catalog.table(database, &head.table) else {
+        return None;
+    };
+    let specs = Specifications::read(&r, r.at..r.end, &table).ok()?;
+    let names = (database.as_str(), head.table.as_str());
+    let begins = |spec: &Specification| {
+        let mut s = Reader::over(request, tokens, spec.tokens.clone());
+        s.eat("add") && foreign_key::begins(&s, &(s.at..s.end))
+    };
+    let alone = specs.list.iter().all(begins);
+    let target = Target {
+        names,
+        is_near: true,
+        table: Arc::clone(&table),
+        collation: default_of(request, names.0, Some(names.1)),
+        specs: &specs,
+        r,
+    };
+    let plain = table.columns.iter().filter(|c| c.protection.is_none());
+    let surrogates = plain
+        .filter(|c| target.refers_to_plaintext(&c.name, c.sql_type.as_ref()))
+        .map(|c| c.name.clone())
+        .collect();
+    Some(AddedKeys {
+        table,
+        surrogates,
+        alone,
+    })
 }
 
 /// Reads up to the table's name.

@@ -29,6 +29,8 @@ pub(super) struct Specifications {
     left: Vec<String>,
     /// Indexes whose names become free.
     pub(super) freed: Vec<String>,
+    /// A constraint is dropped, which may be a foreign key.
+    pub(super) drops_key: bool,
 }
 
 impl Specifications {
@@ -71,6 +73,7 @@ impl Specifications {
 
     /// Notes whose name becomes free; the reader stands behind DROP.
     fn note_drop(&mut self, mut s: Reader) -> Planned<()> {
+        self.drops_key |= s.is("foreign") || s.is("constraint");
         let is_index = s.eat("index") || s.eat("key");
         if !is_index {
             s.eat("column");

@@ -1,0 +1,141 @@
+//! What ALTER TABLE says so that protected columns of an empty table are made anew.
+//!
+//! A column is dropped and added again, in its place and with its keys. Both are ordinary
+//! specifications, which are planned like those of a client.
+
+use onionskin_value::Family;
+
+use crate::{
+    copy::without_collation,
+    errors::SchemaError,
+    show_create::{Statement, Token, logical, table_collation, tokens},
+    table::{Table, same_name},
+};
+
+/// The specifications for these columns of `table`, whose physical `SHOW CREATE TABLE` is
+/// `physical_sql`. Each becomes plaintext, or is `ENCRYPTED FOR` the words beside it. An error where
+/// a foreign key has one of the columns already.
+pub fn refit_specifications(
+    physical_sql: &str,
+    table: &Table,
+    columns: &[(usize, Option<&str>)],
+    family: Family,
+) -> Result<Vec<String>, SchemaError> {
+    let names: Vec<Named<'_>> = columns
+        .iter()
+        .filter_map(|(index, words)| Some((table.columns.get(*index)?.name.as_str(), *words)))
+        .collect();
+    logical(physical_sql, table, family.into(), false)
+        .and_then(|text| specifications(&text, &names, family))
+        .ok_or_else(|| SchemaError::DefinitionNotUnderstood {
+            table: table.name.clone(),
+        })
+}
+
+/// A column's name, and what it is `ENCRYPTED FOR`.
+type Named<'a> = (&'a str, Option<&'a str>);
+
+fn specifications(logical_sql: &str, columns: &[Named<'_>], family: Family) -> Option<Vec<String>> {
+    let statement = Statement::cut(logical_sql)?;
+    let collation = table_collation(statement.tail, family);
+    let ours = |token: &Token| {
+        let mut columns = columns.iter();
+        columns.find(|(name, _)| same_name(name, &token.name()))
+    };
+    let (mut found, mut adds) = (Vec::new(), Vec::new());
+    let mut place = "FIRST".to_owned();
+    // where the columns that stand together begin: each is put behind the last that stays
+    let mut run = 0;
+    let mut met = 0;
+    let mut keys = Vec::new();
+    for element in statement.elements {
+        let element = element.trim();
+        let first = Token::first(element)?;
+        if first.is_identifier() {
+            if let Some((_, words)) = ours(&first) {
+                met += 1;
+                let words = words.map_or_else(String::new, |w| format!(" ENCRYPTED FOR ({w})"));
+                found.push(format!("DROP COLUMN {}", first.text()));
+                // MySQL remembers that a definition names the table's collation
+                let definition = match family {
+                    Family::MySql => without_collation(element, collation.as_deref()),
+                    Family::MariaDb => element.to_owned(),
+                };
+                adds.insert(run, format!("ADD COLUMN {definition}{words} {place}"));
+            } else {
+                place = format!("AFTER {}", first.text());
+                run = adds.len();
+            }
+            continue;
+        }
+        let (before, list) = key_parts(element);
+        let mut names = list.iter().filter(|token| token.is_identifier());
+        if !names.any(|token| ours(token).is_some()) {
+            continue;
+        }
+        match before.as_slice() {
+            ["PRIMARY", "KEY"] => keys.push("DROP PRIMARY KEY".to_owned()),
+            ["UNIQUE", "KEY", name] | ["KEY", name] => keys.push(format!("DROP KEY {name}")),
+            ["CONSTRAINT", _, "CHECK"] => continue,
+            _ => return None,
+        }
+        keys.push(format!("ADD {element}"));
+    }
+    found.extend(adds);
+    found.extend(keys);
+    (met == columns.len()).then_some(found)
+}
+
+/// The words of an element up to its first parenthesis, and what stands in that.
+fn key_parts(element: &str) -> (Vec<&str>, Vec<Token<'_>>) {
+    let (mut before, mut list) = (Vec::new(), Vec::new());
+    let mut depth = 0usize;
+    for token in tokens(element) {
+        match token.text() {
+            "(" => depth += 1,
+            ")" if depth <= 1 => break,
+            ")" => depth -= 1,
+            _ if matches!(token, Token::Space(_)) => {}
+            text if depth == 0 => before.push(text),
+            _ => list.push(token),
+        }
+    }
+    (before, list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "CREATE TABLE `t` (\n  `id` int(11) NOT NULL AUTO_INCREMENT,\n  `a` int(11) DEFAULT NULL,\n  \
+                         `b` int(11) NOT NULL COMMENT 'KEY (`a`)',\n  PRIMARY KEY (`id`),\n  UNIQUE KEY `u` (`n`(10),`a`,`b`),\n  KEY `b` (`b`),\n  \
+                         KEY `c` (`id`),\n  CONSTRAINT `f` FOREIGN KEY (`id`) REFERENCES `o` (`a`)\n) ENGINE=InnoDB";
+
+    #[test]
+    fn columns_keep_their_place_and_their_keys() {
+        let found = specifications(TABLE, &[("a", None), ("B", Some("eq"))], Family::MariaDb);
+        let expected = [
+            "DROP COLUMN `a`",
+            "DROP COLUMN `b`",
+            "ADD COLUMN `b` int(11) NOT NULL COMMENT 'KEY (`a`)' ENCRYPTED FOR (eq) AFTER `id`",
+            "ADD COLUMN `a` int(11) DEFAULT NULL AFTER `id`",
+            "DROP KEY `u`",
+            "ADD UNIQUE KEY `u` (`n`(10),`a`,`b`)",
+            "DROP KEY `b`",
+            "ADD KEY `b` (`b`)",
+        ];
+        assert_eq!(found, Some(expected.map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn a_column_of_another_foreign_key_is_left_alone() {
+        assert_eq!(
+            specifications(TABLE, &[("id", None)], Family::MariaDb),
+            None
+        );
+        assert_eq!(
+            specifications(TABLE, &[("missing", None)], Family::MariaDb),
+            None
+        );
+    }
+}

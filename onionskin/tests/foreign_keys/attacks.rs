@@ -1,0 +1,167 @@
+//! What a foreign key must not be an excuse for.
+
+use super::*;
+
+const ID: &str = "id INT AUTO_INCREMENT PRIMARY KEY";
+
+pub fn keys_that_no_server_keeps_are_no_reason(kind: Kind) {
+    let settings = "[protect.\"app.*\"]\n\"*\" = [\"eq\"]\n";
+    let Some(mut pair) = pair(kind, settings) else {
+        return;
+    };
+    same(&mut pair, AUTHORS);
+    let key = "FOREIGN KEY (ref) REFERENCES author (id)";
+    let app = &mut pair.protected;
+    app.must(&format!("CREATE TABLE old ({ID}, ref INT) ENGINE=MyISAM"));
+    app.must(&format!("CREATE TABLE wrong ({ID}, ref VARCHAR(20))"));
+    let more = key.replace("(ref)", "(more)");
+    let mut refused = vec![
+        format!("CREATE TABLE t ({ID}, ref INT, {key}) ENGINE=MyISAM"),
+        format!("CREATE TABLE t ({ID}, ref INT, {key}) ENGINE MEMORY"),
+        format!("CREATE TABLE t ({ID}, ref VARCHAR(20), {key})"),
+        format!("CREATE TEMPORARY TABLE t ({ID}, ref INT, {key})"),
+        format!("ALTER TABLE wrong ADD {key}"),
+        format!("ALTER TABLE wrong ADD COLUMN more VARCHAR(20), ADD {more}"),
+    ];
+    if kind == Kind::MariaDb {
+        let if_absent = |key: &str| key.replace("KEY (", "KEY IF NOT EXISTS (");
+        let more = if_absent(&more);
+        refused.push(format!("ALTER TABLE wrong ADD COLUMN more INT, ADD {more}"));
+        refused.push(format!("ALTER TABLE wrong ADD {}", if_absent(key)));
+    }
+    for sql in refused {
+        let said = app.run(&sql).map(|_| sql.clone()).unwrap_err().to_string();
+        assert!(said.contains("OS1041"), "{sql}\n{said}");
+    }
+    // a table of another engine that is there already
+    let said = app.run(&format!("ALTER TABLE old ADD {key}"));
+    let said = said.map(|_| "MyISAM").unwrap_err().to_string();
+    assert!(said.contains("OS1041") && said.contains("InnoDB"), "{said}");
+    assert_eq!(columns(&pair, "old"), "id,ref$enc");
+    assert_eq!(columns(&pair, "wrong"), "id,ref$enc");
+}
+
+/// By another name, or of another type.
+pub fn a_plaintext_column_does_not_become_another(kind: Kind) {
+    let settings = "[protect.\"app.*\"]\nssn = [\"eq\"]\n\"*\" = [\"eq\"]\n";
+    let Some(mut pair) = pair(kind, settings) else {
+        return;
+    };
+    same(&mut pair, AUTHORS);
+    for (table, more) in [("book", ", title VARCHAR(20)"), ("link", "")] {
+        let key = "FOREIGN KEY (author_id) REFERENCES author (id)";
+        let sql = format!(
+            "CREATE TABLE {table} ({ID}, author_id INT{more}, CONSTRAINT of_{table} {key})"
+        );
+        same(&mut pair, &[&sql]);
+        for change in [
+            "RENAME COLUMN author_id TO ssn",
+            "RENAME COLUMN id TO ssn",
+            "CHANGE author_id ssn INT",
+            "DROP FOREIGN KEY of_@, RENAME COLUMN author_id TO ssn",
+            "DROP FOREIGN KEY of_@, CHANGE author_id ssn VARCHAR(11)",
+            "DROP FOREIGN KEY of_@, MODIFY author_id VARCHAR(200)",
+            "DROP CONSTRAINT of_@, MODIFY author_id VARCHAR(200)",
+        ] {
+            let sql = format!("ALTER TABLE {table} {}", change.replace('@', table));
+            let said = pair.protected.run(&sql).map(|_| sql.clone());
+            let said = said.unwrap_err().to_string();
+            assert!(said.contains("OS1014"), "{sql}\n{said}");
+        }
+        same(
+            &mut pair,
+            &[
+                &format!(
+                    "ALTER TABLE {table} DROP FOREIGN KEY of_{table}, MODIFY author_id INT NOT NULL, ADD CONSTRAINT again_{table} {key}"
+                ),
+                &format!("ALTER TABLE {table} RENAME COLUMN author_id TO writer"),
+            ],
+        );
+    }
+    assert_eq!(columns(&pair, "book"), "id,writer,title$enc");
+}
+
+pub fn columns_that_are_made_anew_keep_their_keys(kind: Kind) {
+    let settings = "[protect.\"app.*\"]\nname = \"plain\"\n\"*\" = [\"eq\"]\n";
+    let Some(mut pair) = pair(kind, settings) else {
+        return;
+    };
+    same(&mut pair, AUTHORS);
+    same(
+        &mut pair,
+        &[
+            "CREATE TABLE t (a_id INT, id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(100), b_id INT, c_id INT, word VARCHAR(20) DEFAULT 'x', \
+             UNIQUE KEY u (name(10), b_id), KEY k (name(5), a_id, word), UNIQUE KEY v (c_id, b_id), KEY w (word(3), c_id))",
+            "ALTER TABLE t ADD FOREIGN KEY f1 (b_id) REFERENCES author (id), ADD FOREIGN KEY f2 (c_id) REFERENCES author (id), \
+             ADD FOREIGN KEY f3 (a_id) REFERENCES author (id)",
+            "INSERT INTO t (name, a_id, b_id, c_id) VALUES ('same', 1, 1, 1), ('same', 1, 2, 1)",
+        ],
+    );
+    assert_eq!(columns(&pair, "t"), "a_id,id,name,b_id,c_id,word$enc");
+    pair.same("SHOW CREATE TABLE t");
+    pair.same("INSERT INTO t (name, b_id) VALUES ('same', 2)");
+
+    // texts stay what they are, whatever the session speaks
+    same(
+        &mut pair,
+        &[
+            "CREATE TABLE land (code CHAR(2) PRIMARY KEY)",
+            "CREATE TABLE flag (land CHAR(2) DEFAULT '\u{e9}', a_id INT)",
+        ],
+    );
+    let key = "ADD FOREIGN KEY (land) REFERENCES land (code)";
+    pair.protected.must("SET NAMES latin1");
+    for sql in [
+        format!("ALTER TABLE flag {key}"),
+        format!("ALTER TABLE flag COMMENT '\u{e9}', {key}"),
+    ] {
+        let said = pair.protected.run(&sql).map(|_| sql.clone());
+        let said = said.unwrap_err().to_string();
+        assert!(said.contains("OS1"), "{sql}\n{said}");
+    }
+    pair.protected.must("SET NAMES utf8mb4");
+    same(
+        &mut pair,
+        &[
+            "SHOW CREATE TABLE flag",
+            &format!("ALTER TABLE flag {key}"),
+            "SHOW CREATE TABLE flag",
+            // another key refers to the column
+            "CREATE TABLE p (k INT PRIMARY KEY)",
+            "CREATE TABLE c (k INT, FOREIGN KEY (k) REFERENCES p (k))",
+        ],
+    );
+    let sql = "ALTER TABLE p ADD FOREIGN KEY (k) REFERENCES author (id)";
+    let said = pair
+        .protected
+        .run(sql)
+        .map(|_| sql)
+        .unwrap_err()
+        .to_string();
+    assert!(said.contains("OS1041") && !said.contains('$'), "{said}");
+}
+
+pub fn an_enforced_table_gets_its_key_back(kind: Kind) {
+    let Some(mut pair) = pair(kind, EVERYTHING) else {
+        return;
+    };
+    same(&mut pair, AUTHORS);
+    for (table, more) in [("book", ", title VARCHAR(20)"), ("link", "")] {
+        let key = format!("CONSTRAINT of_{table} FOREIGN KEY (author_id) REFERENCES author (id)");
+        let insert = format!("INSERT INTO {table} (author_id) VALUES (1)");
+        same(
+            &mut pair,
+            &[
+                &format!("CREATE TABLE {table} ({ID}, author_id INT{more}, {key})"),
+                &insert,
+                &format!("ALTER TABLE {table} DROP FOREIGN KEY of_{table}"),
+            ],
+        );
+        let said = pair.protected.run(&insert).map(|_| "written");
+        assert!(said.unwrap_err().to_string().contains("OS1108"));
+        same(
+            &mut pair,
+            &[&format!("ALTER TABLE {table} ADD {key}"), &insert],
+        );
+    }
+}
