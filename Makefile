@@ -35,6 +35,7 @@ orm-suites: ## test suites of Django, SQLAlchemy and SQLObject on a plain server
 	@scripts/install-deps.sh tests
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/orm_suites.py
+	python3 scripts/orm_suites.py --wildcard
 
 bench: bench-proxy bench-backup bench-migrate bench-like bench-tiers ## the speed of all parts, each next to what else there is; takes hours
 
@@ -100,6 +101,7 @@ nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzin
 	scripts/fuzz.sh 600
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/orm_suites.py
+	python3 scripts/orm_suites.py --wildcard
 	$(MAKE) mariadb118
 	python3 scripts/bench.py
 	rm -rf target/bench-nightly

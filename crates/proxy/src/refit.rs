@@ -1,10 +1,10 @@
 //! A foreign key over a protected column that was not made for it.
 //!
 //! Where a wildcard of `[protect]` has protected the column, and the table is empty, the column
-//! becomes what CREATE TABLE with the same key would have made it: plaintext, or one in the group of
-//! what it refers to. LOCK TABLES keeps rows away from the moment at which the table is looked at
-//! until the key is there. Any row, and whatever is not as expected, is an error that names what can
-//! be done.
+//! becomes what CREATE TABLE with the same key would have made it: plaintext, or one in the group
+//! of what it refers to. LOCK TABLES keeps rows away from the moment at which the table is looked
+//! at until the key is there. Any row, and whatever is not as expected, is an error that names what
+//! can be done.
 
 use onionskin_plan::{Action, Refit, Refitted, errors};
 use onionskin_schema::{TableName, identifier, refit_specifications};

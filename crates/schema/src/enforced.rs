@@ -7,9 +7,10 @@
 //! is one near its name while the table or a column that the section names is missing.
 
 use crate::{
-    policy::{Policy, Rule, Surrogate, folded},
+    policy::{Policy, Rule, folded},
     protection::Capabilities,
     set::Whole,
+    surrogate::Surrogate,
     table::Table,
 };
 

@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 use crate::{
     errors::SchemaError,
     protection::{Capabilities, is_key_group},
+    surrogate::Surrogate,
 };
 
 /// The `[protect]` sections of the configuration.
@@ -51,18 +52,6 @@ pub struct PolicyMatch<'a> {
     pub capabilities: &'a Capabilities,
     /// Whether the column is named, and not only matched by a wildcard.
     pub named: bool,
-}
-
-/// Whether a column is a surrogate key, which a wildcard leaves plaintext: its values are made by
-/// the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Surrogate {
-    /// It is none.
-    No,
-    /// AUTO_INCREMENT.
-    AutoIncrement,
-    /// It refers to a plaintext column by a foreign key.
-    Reference,
 }
 
 impl Policy {

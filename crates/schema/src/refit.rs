@@ -13,8 +13,8 @@ use crate::{
 };
 
 /// The specifications for these columns of `table`, whose physical `SHOW CREATE TABLE` is
-/// `physical_sql`. Each becomes plaintext, or is `ENCRYPTED FOR` the words beside it. An error where
-/// a foreign key has one of the columns already.
+/// `physical_sql`. Each becomes plaintext, or is `ENCRYPTED FOR` the words beside it. An error
+/// where a foreign key has one of the columns already.
 pub fn refit_specifications(
     physical_sql: &str,
     table: &Table,

@@ -3,9 +3,9 @@
 use onionskin_value::SqlType;
 
 use crate::base::Base;
-use crate::policy::Surrogate;
 use crate::protection::{GramForm, Protection, TokenKind};
 use crate::set::Whole;
+use crate::surrogate::Surrogate;
 
 /// A table as applications see it.
 #[derive(Clone, Debug, PartialEq)]

@@ -62,9 +62,9 @@ pub(super) struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// Reads the list between the parentheses. `keeps_keys`: the table is of a kind whose foreign keys
-    /// the server keeps. The definitions of plain columns and the keys are
-    /// read in [`Self::write`].
+    /// Reads the list between the parentheses. `keeps_keys`: the table is of a kind whose foreign
+    /// keys the server keeps. The definitions of plain columns and the keys are read in
+    /// [`Self::write`].
     pub(super) fn read(
         r: &'a Reader<'a>,
         list: Range<usize>,
@@ -203,8 +203,8 @@ impl<'a> Body<'a> {
         Ok(())
     }
 
-    /// Gives keys that a wildcard has protected a join group each, so that foreign keys can refer to
-    /// them.
+    /// Gives keys that a wildcard has protected a join group each, so that foreign keys can refer
+    /// to them.
     fn form_key_groups(&mut self) {
         let sql = self.r.sql();
         let mut in_keys: Vec<String> = Vec::new();
