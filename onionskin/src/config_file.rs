@@ -306,7 +306,7 @@ fn policy(
         }
         sections.insert(pattern, columns);
     }
-    let mut policy = Policy::parse(&sections)?;
+    let mut policy = Policy::configured(&sections)?;
     policy.enforce(|pattern| switches.get(pattern).copied().unwrap_or(enforce));
     Ok(policy)
 }

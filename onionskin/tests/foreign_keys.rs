@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use attacks::{
     a_plaintext_column_does_not_become_another, an_enforced_table_gets_its_key_back,
-    columns_that_are_made_anew_keep_their_keys, keys_that_no_server_keeps_are_no_reason,
+    columns_that_are_made_anew_keep_their_keys, engines_that_keep_no_keys_are_noticed,
+    groups_of_keys_are_migrated, keys_that_no_server_keeps_are_no_reason,
+    odd_definitions_are_made_anew,
 };
 use support::*;
 
@@ -31,6 +33,9 @@ on_both_servers!(
     a_plaintext_column_does_not_become_another,
     columns_that_are_made_anew_keep_their_keys,
     an_enforced_table_gets_its_key_back,
+    engines_that_keep_no_keys_are_noticed,
+    odd_definitions_are_made_anew,
+    groups_of_keys_are_migrated,
 );
 
 const EVERYTHING: &str = "enforce = true\n[protect.\"app.*\"]\n\"*\" = [\"eq\", \"range\"]\n";
@@ -434,6 +439,9 @@ fn an_enforced_wildcard_sees_through_views(kind: Kind) {
         "SELECT id, 5 AS author FROM book",
         // of a database that no section names
         "SELECT id, code AS author FROM evil.clear",
+        // under names that stand inside
+        "SELECT x.id, x.id2 AS author FROM (SELECT x.code AS id2, x.id FROM evil.clear x) x",
+        "SELECT x.n AS id, x.id AS author FROM (SELECT x.code AS id, x.id AS n FROM evil.clear x) x",
     ] {
         admin.must("CREATE DATABASE IF NOT EXISTS evil");
         for name in ["clear", "evil.clear"] {

@@ -33,6 +33,9 @@ pub enum Operation {
     Rotate,
 }
 
+/// How the word of a group begins that a key is in by itself.
+const KEY_GROUP: &str = "join:key:";
+
 /// Reads `name: eq; age: eq range; note:`.
 pub fn parse_columns(text: &str) -> std::result::Result<BTreeMap<String, Vec<String>>, String> {
     let mut columns = BTreeMap::new();
@@ -55,7 +58,7 @@ pub fn parse_columns(text: &str) -> std::result::Result<BTreeMap<String, Vec<Str
                 other
                     if other.starts_with("join:")
                         && other.len() > 5
-                        && !other.starts_with("join:key:") => {}
+                        && !other.starts_with(KEY_GROUP) => {}
                 other => {
                     return Err(format!(
                         "{other:?} is no capability: write for example \"name: eq; age: range; note:\"; \
@@ -233,6 +236,10 @@ impl Operation {
                         if words.contains(word) {
                             return request(format!("column {name} has {word} already"));
                         }
+                        // a group that is named takes the place of a key's own
+                        if word.starts_with("join:") {
+                            words.retain(|known| !known.starts_with(KEY_GROUP));
+                        }
                         words.push(word.clone());
                     }
                 }
@@ -246,6 +253,10 @@ impl Operation {
                             return request(format!("column {name} has no {word}"));
                         }
                         words.retain(|known| known != word);
+                        // without equality there is nothing that a foreign key compares
+                        if word == "eq" {
+                            words.retain(|known| !known.starts_with(KEY_GROUP));
+                        }
                     }
                 }
             }

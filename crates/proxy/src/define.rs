@@ -5,7 +5,7 @@ use onionskin_plan::{Ddl, DdlPiece, errors};
 use onionskin_schema::{NewColumn, SchemaError, TableName, alter, check_named, same_name};
 use onionskin_value::{Family, Kind, Level, Warning};
 
-use crate::catalog::KeyedPlan;
+use crate::catalog::{KeyedPlan, literal};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
 use crate::server_errors::{DEPRECATED_SYNTAX, DUPLICATE_INDEX};
@@ -57,10 +57,42 @@ impl Session {
     pub fn define(&mut self, ddl: &Ddl, keyed: &KeyedPlan) -> Outcome<()> {
         let spelled = self.with_spelled_defaults(ddl)?;
         let ddl = spelled.as_ref().unwrap_or(ddl);
+        if ddl.rests_on_keys {
+            self.must_keep_keys(ddl)?;
+        }
         let locked = self.lock_set(ddl, keyed)?;
         let done = self.define_locked(ddl, keyed);
         self.unlock_set(locked, &done, keyed)?;
         done
+    }
+
+    /// Refuses a definition that leaves columns in plaintext because of foreign keys which the
+    /// table's engine would not keep.
+    fn must_keep_keys(&mut self, ddl: &Ddl) -> Outcome<()> {
+        let question = match (&ddl.table, self.state.family) {
+            (Some(table), _) => format!(
+                "SELECT CAST(ENGINE AS BINARY) FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}",
+                literal(&table.database),
+                literal(&table.name)
+            ),
+            (None, Family::MariaDb) => {
+                "SELECT @@default_storage_engine, COALESCE(@@enforce_storage_engine, 'InnoDB')"
+                    .into()
+            }
+            (None, Family::MySql) => "SELECT @@default_storage_engine".to_owned(),
+        };
+        let rows = self.server.rows(question.as_bytes())?;
+        let is_innodb = |cell: &Option<Vec<u8>>| {
+            cell.as_deref()
+                .is_some_and(|name| name.eq_ignore_ascii_case(b"InnoDB"))
+        };
+        match !rows.is_empty() && rows.iter().flatten().all(is_innodb) {
+            true => Ok(()),
+            false => {
+                let about = "a foreign key of a wildcard's column in a table that is not InnoDB's, which would not keep it";
+                Err(Failure::refused(&errors::FOREIGN_KEY, about))
+            }
+        }
     }
 
     fn define_locked(&mut self, ddl: &Ddl, keyed: &KeyedPlan) -> Outcome<()> {

@@ -55,7 +55,29 @@ pub struct PolicyMatch<'a> {
 }
 
 impl Policy {
-    /// Reads the sections: pattern → column → capability words.
+    /// Reads the sections of a configuration: pattern → column → capability words. Groups of keys
+    /// are not for the choosing.
+    pub fn configured(
+        sections: &BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    ) -> Result<Self, SchemaError> {
+        for (pattern, columns) in sections {
+            let words = columns
+                .iter()
+                .flat_map(|(c, words)| words.iter().map(move |w| (c, w)));
+            for (column, word) in words {
+                if word.strip_prefix("join:").is_some_and(is_key_group) {
+                    return Err(SchemaError::UnknownCapability {
+                        pattern: pattern.clone(),
+                        column: column.clone(),
+                        word: word.clone(),
+                    });
+                }
+            }
+        }
+        Self::parse(sections)
+    }
+
+    /// Reads sections: pattern → column → capability words.
     pub fn parse(
         sections: &BTreeMap<String, BTreeMap<String, Vec<String>>>,
     ) -> Result<Self, SchemaError> {
@@ -80,11 +102,7 @@ impl Policy {
                         "range" => capabilities.range = true,
                         "like" => capabilities.like = true,
                         _ => match word.strip_prefix("join:") {
-                            Some(group)
-                                if !group.is_empty()
-                                    && !is_key_group(group)
-                                    && capabilities.join.is_none() =>
-                            {
+                            Some(group) if !group.is_empty() && capabilities.join.is_none() => {
                                 capabilities.join = Some(group.to_owned());
                             }
                             _ => {

@@ -57,7 +57,9 @@ pub fn mark_references<E>(
         .filter(|index| {
             let column = &table.columns[*index];
             let is_plain = column.protection.is_none() && !column.auto_increment;
-            is_plain && by_wildcard(&column.name)
+            // what shows or refers to a number that the server makes is a number
+            let is_number = column.sql_type.is_some_and(|ty| ty.is_integer());
+            is_plain && is_number && by_wildcard(&column.name)
         })
         .collect();
     if concerned.is_empty() || table.damaged.is_some() {
@@ -190,11 +192,8 @@ fn shown_columns(definition: &str) -> Option<Vec<Option<Source>>> {
         }
         items.last_mut()?.push(*token);
     }
-    // another SELECT behind it has columns of its own
-    if behind
-        .iter()
-        .any(|token| is(token, "union") || is(token, "except") || is(token, "intersect"))
-    {
+    // another SELECT, behind it or in it, has columns and tables of its own
+    if words.iter().any(|token| is(token, "select")) {
         return None;
     }
     let tables = tables_behind(behind);
@@ -347,9 +346,7 @@ mod tests {
     fn what_is_not_understood_shows_nothing() {
         for sql in [
             "select a.t.id AS id from a.t",
-            "select `x`.`id` AS `id` from (select `a`.`t`.`id` AS `id` from `a`.`t`) `x`",
             "select `x`.`id` AS `id` from (`a`.`t` `x` join `b`.`u` `x`)",
-            "select (select `a`.`t`.`id` from `a`.`t`) AS `id` from `a`.`u`",
             "select `a`.`t`.`id` + 1 AS `id` from `a`.`t`",
             "select 1 AS `id`",
         ] {

@@ -42,6 +42,14 @@ fn specifications(logical_sql: &str, columns: &[Named<'_>], family: Family) -> O
         let mut columns = columns.iter();
         columns.find(|(name, _)| same_name(name, &token.name()))
     };
+    // what MySQL puts into comments for its own versions is read without them
+    let bare = |element: &str| -> String {
+        let kept = tokens(element).map(|token| match token {
+            Token::Word(word) if word.starts_with("/*!") || word == "*/" => "",
+            token => token.text(),
+        });
+        kept.collect()
+    };
     let (mut found, mut adds) = (Vec::new(), Vec::new());
     let mut place = "FIRST".to_owned();
     // where the columns that stand together begin: each is put behind the last that stays
@@ -49,7 +57,8 @@ fn specifications(logical_sql: &str, columns: &[Named<'_>], family: Family) -> O
     let mut met = 0;
     let mut keys = Vec::new();
     for element in statement.elements {
-        let element = element.trim();
+        let element = bare(element.trim());
+        let element = element.as_str();
         let first = Token::first(element)?;
         if first.is_identifier() {
             if let Some((_, words)) = ours(&first) {

@@ -165,3 +165,123 @@ pub fn an_enforced_table_gets_its_key_back(kind: Kind) {
         );
     }
 }
+
+/// A table of an engine without foreign keys, and columns that come together with their key.
+pub fn engines_that_keep_no_keys_are_noticed(kind: Kind) {
+    let settings = "[protect.\"app.*\"]\n\"*\" = [\"eq\"]\n";
+    let Some(mut pair) = pair(kind, settings) else {
+        return;
+    };
+    same(&mut pair, AUTHORS);
+    let key = "FOREIGN KEY (ref) REFERENCES author (id)";
+    // as Django adds a column to a table with rows
+    same(
+        &mut pair,
+        &[
+            &format!("CREATE TABLE book ({ID}, title VARCHAR(20))"),
+            "INSERT INTO book (title) VALUES ('Eden')",
+            &format!("ALTER TABLE book ADD COLUMN ref INT NULL, ADD CONSTRAINT r {key}"),
+            &format!("CREATE TABLE link ({ID}, ref INT, {key})"),
+            &format!("CREATE TABLE empty ({ID}, ref INT)"),
+        ],
+    );
+    assert_eq!(columns(&pair, "book"), "id,title$enc,ref");
+    assert_eq!(columns(&pair, "link"), "id,ref");
+    let app = &mut pair.protected;
+    app.must(&format!("CREATE TABLE old ({ID}, a INT) ENGINE=MyISAM"));
+    for sql in [
+        format!("ALTER TABLE old ADD COLUMN ref INT, ADD {key}"),
+        format!("ALTER TABLE empty ADD {key}, ENGINE=MyISAM"),
+        format!(
+            "ALTER TABLE empty ADD COLUMN more INT, ADD FOREIGN KEY (more) REFERENCES author (id), ENGINE=MyISAM"
+        ),
+    ] {
+        let said = app.run(&sql).map(|_| sql.clone()).unwrap_err().to_string();
+        assert!(said.contains("OS1041"), "{sql}\n{said}");
+    }
+    app.must("SET default_storage_engine = MyISAM");
+    for more in ["", ", title VARCHAR(20)"] {
+        let sql = format!("CREATE TABLE t ({ID}, ref INT{more}, {key})");
+        let said = app.run(&sql).map(|_| sql.clone()).unwrap_err().to_string();
+        assert!(said.contains("OS1041"), "{sql}\n{said}");
+    }
+    assert_eq!(columns(&pair, "old"), "id,a$enc");
+    assert_eq!(columns(&pair, "empty"), "id,ref$enc");
+}
+
+/// Invisible columns and keys, and keys in any order.
+pub fn odd_definitions_are_made_anew(kind: Kind) {
+    let Some(mut pair) = pair(kind, EVERYTHING) else {
+        return;
+    };
+    same(&mut pair, AUTHORS);
+    let invisible = match kind {
+        Kind::MySql => "KEY k (b, a) INVISIBLE",
+        Kind::MariaDb => "KEY k (b, a) IGNORED",
+    };
+    same(
+        &mut pair,
+        &[
+            &format!("CREATE TABLE t (b INT, a INT INVISIBLE, {invisible})"),
+            "ALTER TABLE t ADD FOREIGN KEY (a) REFERENCES author (id)",
+            "SHOW CREATE TABLE t",
+            "INSERT INTO t (a, b) VALUES (1, 2)",
+            "SELECT * FROM t",
+            "CREATE TABLE o (a INT PRIMARY KEY, b INT UNIQUE, c INT, FOREIGN KEY (c) REFERENCES o (b), FOREIGN KEY (b) REFERENCES o (a))",
+            "INSERT INTO o VALUES (1, 1, 1)",
+        ],
+    );
+    assert_eq!(columns(&pair, "t"), "b$enc,a");
+    pair.same("INSERT INTO o VALUES (2, 1, 7)");
+    pair.same("INSERT INTO o VALUES (2, 2, 7)");
+}
+
+/// Groups of keys through migrations.
+pub fn groups_of_keys_are_migrated(kind: Kind) {
+    let Some(mut pair) = pair(kind, "[protect.\"app.*\"]\n\"*\" = [\"eq\"]\n") else {
+        return;
+    };
+    let app = &mut pair.protected;
+    for sql in [
+        "CREATE TABLE land (code VARCHAR(9) PRIMARY KEY, note VARCHAR(20), size INT UNIQUE)",
+        "CREATE TABLE flag (code VARCHAR(9), FOREIGN KEY f (code) REFERENCES land (code))",
+        "INSERT INTO land VALUES ('no', 'x', 1), ('se', 'y', 2)",
+        "INSERT INTO flag VALUES ('no')",
+        "ALTER TABLE flag DROP FOREIGN KEY f",
+    ] {
+        let sql = match kind {
+            Kind::MySql => sql.replace("FOREIGN KEY f (", "CONSTRAINT f FOREIGN KEY ("),
+            Kind::MariaDb => sql.to_owned(),
+        };
+        app.must(&sql);
+    }
+    for words in [
+        &["--rotate"][..],
+        &["--rebuild"],
+        &["--modify", "note VARCHAR(40)"],
+        &["--add", "note: range"],
+        &["--drop", "size: eq"],
+        &["--decrypt", "note"],
+        &["--encrypt", "note: eq"],
+    ] {
+        let arguments = [&["app.land", "--drop-old"], words].concat();
+        // an index needs the capability
+        if words[0] == "--drop" {
+            pair.protected.must("ALTER TABLE land DROP KEY size");
+        }
+        must_migrate(&pair.behind, Some(&pair.proxy), &arguments);
+        let there = pair
+            .protected
+            .text("SELECT note FROM land WHERE code = 'se'");
+        assert_eq!(there.unwrap(), "y", "{words:?}");
+    }
+    must_migrate(
+        &pair.behind,
+        Some(&pair.proxy),
+        &["app.flag", "--drop-old", "--rotate"],
+    );
+    let key = "ALTER TABLE flag ADD FOREIGN KEY (code) REFERENCES land (code)";
+    pair.protected.must(key);
+    pair.protected.must("INSERT INTO flag VALUES ('se')");
+    pair.protected.must_fail("INSERT INTO flag VALUES ('dk')");
+}

@@ -59,6 +59,8 @@ pub(super) struct Body<'a> {
     say_null: Vec<usize>,
     /// Which of them only a wildcard protects.
     by_wildcard: Vec<usize>,
+    /// Columns stay plaintext because of their foreign keys.
+    pub(super) rests_on_keys: bool,
 }
 
 impl<'a> Body<'a> {
@@ -81,12 +83,14 @@ impl<'a> Body<'a> {
             own_keys: Vec::new(),
             say_null: Vec::new(),
             by_wildcard: Vec::new(),
+            rests_on_keys: false,
         };
         let elements = r.split(list);
         let surrogates = match keeps_keys {
             true => body.surrogates(&elements),
             false => Vec::new(),
         };
+        body.rests_on_keys = !surrogates.is_empty();
         for tokens in elements {
             let kind = if !is_key_element(r, &tokens) {
                 body.read_column(&tokens, &surrogates)?

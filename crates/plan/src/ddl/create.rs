@@ -63,14 +63,15 @@ pub(crate) fn create_table<'a>(
     let names = (head.database.as_str(), head.name.as_str());
     let keeps_keys = !head.temporary && keeps_keys(&r, options.clone());
     let mut body = Body::read(&r, list.clone(), names, collation, keeps_keys)?;
-    if body.columns.is_empty() && (hides || !has_others) {
+    let rests_on_keys = body.rests_on_keys;
+    if body.columns.is_empty() && (hides || !has_others) && !rests_on_keys {
         return unprotected(hides);
     }
     body.settle()?;
     let mut out = Pieces::default();
     out.sql(r.text(0..list.start));
     let references = body.write(&mut out)?;
-    if body.columns.is_empty() {
+    if body.columns.is_empty() && !rests_on_keys {
         return Ok((Action::Relay, None));
     }
     body.write_own_keys(&mut out)?;
@@ -89,6 +90,7 @@ pub(crate) fn create_table<'a>(
         temporary: head
             .temporary
             .then(|| TableName::new(head.database, head.name)),
+        rests_on_keys,
     })
 }
 

@@ -50,6 +50,7 @@ pub(crate) fn index<'a>(
         table: Some(table),
         references: Vec::new(),
         temporary: None,
+        rests_on_keys: false,
     })
 }
 

@@ -292,21 +292,36 @@ pub(super) fn inherit_groups(
     names: (&str, &str),
     new_columns: &mut [NewColumn],
 ) {
-    for link in links {
-        let this = ThisTable {
-            names,
-            column: &|name| {
-                let index = position_of(new_columns, name)?;
-                Some(Side::new(&new_columns[index], index))
-            },
-        };
-        let other = referred_in(reader, link.table(), &this, &link.other);
-        let (Some(column), Some(group)) = (
-            position_of(new_columns, &link.column),
-            other.and_then(|other| other.group),
-        ) else {
-            continue;
-        };
+    // one may refer to a column of this table that joins a group itself, by a key further down
+    for _ in 0..new_columns.len() {
+        let before: Vec<_> = groups_of(new_columns);
+        for link in links {
+            inherit_group(reader, link, names, new_columns);
+        }
+        if before == groups_of(new_columns) {
+            break;
+        }
+    }
+}
+
+fn groups_of(columns: &[NewColumn]) -> Vec<Option<String>> {
+    columns
+        .iter()
+        .map(|c| c.capabilities.join.clone())
+        .collect()
+}
+
+fn inherit_group(reader: &Reader, link: &Link, names: (&str, &str), new_columns: &mut [NewColumn]) {
+    let this = ThisTable {
+        names,
+        column: &|name| {
+            let index = position_of(new_columns, name)?;
+            Some(Side::new(&new_columns[index], index))
+        },
+    };
+    let other = referred_in(reader, link.table(), &this, &link.other);
+    let group = other.and_then(|other| other.group);
+    if let (Some(column), Some(group)) = (position_of(new_columns, &link.column), group) {
         join(&mut new_columns[column].capabilities, group);
     }
 }

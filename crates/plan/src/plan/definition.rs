@@ -17,6 +17,9 @@ pub struct Ddl {
     pub references: Vec<Reference>,
     /// `CREATE TEMPORARY TABLE`: the table's name.
     pub temporary: Option<TableName>,
+    /// Columns stay plaintext because foreign keys have them refer to others: the table has to be
+    /// InnoDB's, which keeps the keys.
+    pub rests_on_keys: bool,
 }
 
 /// A foreign key's column that is new, and the protected one that it refers to.

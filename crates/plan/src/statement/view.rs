@@ -106,6 +106,7 @@ fn defined<'a>(
         table: None,
         references: Vec::new(),
         temporary: None,
+        rests_on_keys: false,
     };
     Ok((Action::Define(Box::new(ddl)), None))
 }

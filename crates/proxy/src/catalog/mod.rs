@@ -42,6 +42,7 @@ use temporary::{Temporary, TemporaryTables};
 
 pub(crate) use keyed_plan::cipher_of;
 pub(crate) use look_up::LookUp;
+pub(crate) use names::literal;
 pub(crate) use plans::{KeyedPlan, PlanSpace, PlanSpaces};
 pub(crate) use rows::{is_locked, tables};
 pub(crate) use temporary::folded;

@@ -95,7 +95,10 @@ impl Alteration<'_> {
         self.take_name(&column, wanted.is_some())?;
         match wanted {
             Some(wanted) => self.add_protected_column(wanted, place),
-            None => self.add_plain_column(&definition, place),
+            None => {
+                self.rests_on_keys |= refers;
+                self.add_plain_column(&definition, place)
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use onionskin_schema::{Column, NewColumn, Protection, Surrogate, Table, same_name};
 use onionskin_value::SqlType;
 
-use super::specs::{Specifications, duplicate};
+use super::specs::{Specification, Specifications, duplicate};
 use crate::ddl::column_type::plain_type;
 use crate::ddl::foreign_key::{Link, Side, links, plain_by_right, refers_to_plaintext};
 use crate::ddl::index::IndexNames;
@@ -42,6 +42,8 @@ pub(super) struct Alteration<'a> {
     pub(super) references: Vec<Reference>,
     /// Names that columns have got so far, and whether these are protected.
     pub(super) names_taken: Vec<(String, bool)>,
+    /// A new column stays plaintext because of its foreign key.
+    pub(super) rests_on_keys: bool,
 }
 
 /// A protected column of the table.
@@ -141,6 +143,14 @@ impl<'a> Target<'a> {
 
     /// The pairs of columns of the foreign keys that the statement adds.
     pub(super) fn links(&self) -> Vec<Link> {
+        // another engine would leave them out
+        let names_engine = |spec: &Specification| {
+            let s = Reader::over(self.r.request, self.r.tokens, spec.tokens.clone());
+            s.is("engine") && !s.says(spec.tokens.clone(), "innodb")
+        };
+        if self.specs.list.iter().any(names_engine) {
+            return Vec::new();
+        }
         let elements = self.specs.list.iter().map(|spec| {
             let mut s = Reader::over(self.r.request, self.r.tokens, spec.tokens.clone());
             s.eat("add");

@@ -264,6 +264,7 @@ impl<'a> Alteration<'a> {
             index_names: IndexNames::of_table(freed),
             references: Vec::new(),
             names_taken: Vec::new(),
+            rests_on_keys: false,
         }
     }
 
@@ -337,7 +338,7 @@ impl<'a> Alteration<'a> {
         }
         let present = specs.present.iter().cloned();
         pieces.extend(present.map(DdlPiece::Present));
-        if self.new_columns.is_empty() && table.table_id.is_none() {
+        if self.new_columns.is_empty() && table.table_id.is_none() && !self.rests_on_keys {
             return Ok((Action::Relay, None));
         }
         define(Ddl {
@@ -346,6 +347,7 @@ impl<'a> Alteration<'a> {
             table: Some(table),
             references: self.references,
             temporary: None,
+            rests_on_keys: self.rests_on_keys,
         })
     }
 }

@@ -12,13 +12,23 @@ use std::sync::Arc;
 use onionskin_schema::{Column, TableName};
 
 use super::alteration::Target;
+use super::specs::Specification;
 use crate::ddl::foreign_key::{Link, ThisTable, group_to_join};
+use crate::ddl::reader::Reader;
 use crate::plan::{Refit, Refitted};
 
 /// What is made anew, if anything is.
 pub(super) fn refit(target: &Target) -> Option<Refit> {
     let (database, name) = target.names;
     let table = &target.table;
+    // what else is done to the columns would be done to those that are dropped
+    let adds = |spec: &Specification| {
+        let s = Reader::over(target.r.request, target.r.tokens, spec.tokens.clone());
+        spec.is_element || s.is("add")
+    };
+    if !target.specs.list.iter().all(adds) {
+        return None;
+    }
     if table.view || target.r.request.catalog.pinned(database, name).is_some() {
         return None;
     }
