@@ -182,7 +182,7 @@ pub fn engines_that_keep_no_keys_are_noticed(kind: Kind) {
             "INSERT INTO book (title) VALUES ('Eden')",
             &format!("ALTER TABLE book ADD COLUMN ref INT NULL, ADD CONSTRAINT r {key}"),
             &format!("CREATE TABLE link ({ID}, ref INT, {key})"),
-            &format!("CREATE TABLE empty ({ID}, ref INT)"),
+            &format!("CREATE TABLE hollow ({ID}, ref INT)"),
         ],
     );
     assert_eq!(columns(&pair, "book"), "id,title$enc,ref");
@@ -191,9 +191,9 @@ pub fn engines_that_keep_no_keys_are_noticed(kind: Kind) {
     app.must(&format!("CREATE TABLE old ({ID}, a INT) ENGINE=MyISAM"));
     for sql in [
         format!("ALTER TABLE old ADD COLUMN ref INT, ADD {key}"),
-        format!("ALTER TABLE empty ADD {key}, ENGINE=MyISAM"),
+        format!("ALTER TABLE hollow ADD {key}, ENGINE=MyISAM"),
         format!(
-            "ALTER TABLE empty ADD COLUMN more INT, ADD FOREIGN KEY (more) REFERENCES author (id), ENGINE=MyISAM"
+            "ALTER TABLE hollow ADD COLUMN more INT, ADD FOREIGN KEY (more) REFERENCES author (id), ENGINE=MyISAM"
         ),
     ] {
         let said = app.run(&sql).map(|_| sql.clone()).unwrap_err().to_string();
@@ -206,7 +206,7 @@ pub fn engines_that_keep_no_keys_are_noticed(kind: Kind) {
         assert!(said.contains("OS1041"), "{sql}\n{said}");
     }
     assert_eq!(columns(&pair, "old"), "id,a$enc");
-    assert_eq!(columns(&pair, "empty"), "id,ref$enc");
+    assert_eq!(columns(&pair, "hollow"), "id,ref$enc");
 }
 
 /// Invisible columns and keys, and keys in any order.
@@ -232,21 +232,28 @@ pub fn odd_definitions_are_made_anew(kind: Kind) {
         ],
     );
     assert_eq!(columns(&pair, "t"), "b$enc,a");
-    pair.same("INSERT INTO o VALUES (2, 1, 7)");
     pair.same("INSERT INTO o VALUES (2, 2, 7)");
 }
 
 /// Groups of keys through migrations.
 pub fn groups_of_keys_are_migrated(kind: Kind) {
-    let Some(mut pair) = pair(kind, "[protect.\"app.*\"]\n\"*\" = [\"eq\"]\n") else {
+    let options = PairOptions {
+        settings: "[protect.\"app.*\"]\n\"*\" = [\"eq\"]\n",
+        server: ServerOptions {
+            binlog: Some(Binlog::Row),
+            ..ServerOptions::default()
+        },
+        ..PairOptions::default()
+    };
+    let Some(mut pair) = Pair::start_with(kind, options) else {
         return;
     };
     let app = &mut pair.protected;
     for sql in [
-        "CREATE TABLE land (code VARCHAR(9) PRIMARY KEY, note VARCHAR(20), size INT UNIQUE)",
-        "CREATE TABLE flag (code VARCHAR(9), FOREIGN KEY f (code) REFERENCES land (code))",
-        "INSERT INTO land VALUES ('no', 'x', 1), ('se', 'y', 2)",
-        "INSERT INTO flag VALUES ('no')",
+        "CREATE TABLE land (id INT AUTO_INCREMENT UNIQUE, code VARCHAR(9) PRIMARY KEY, note VARCHAR(20), size INT UNIQUE)",
+        "CREATE TABLE flag (id INT AUTO_INCREMENT UNIQUE, code VARCHAR(9), FOREIGN KEY f (code) REFERENCES land (code))",
+        "INSERT INTO land (code, note, size) VALUES ('no', 'x', 1), ('se', 'y', 2)",
+        "INSERT INTO flag (code) VALUES ('no')",
         "ALTER TABLE flag DROP FOREIGN KEY f",
     ] {
         let sql = match kind {
@@ -282,6 +289,7 @@ pub fn groups_of_keys_are_migrated(kind: Kind) {
     );
     let key = "ALTER TABLE flag ADD FOREIGN KEY (code) REFERENCES land (code)";
     pair.protected.must(key);
-    pair.protected.must("INSERT INTO flag VALUES ('se')");
-    pair.protected.must_fail("INSERT INTO flag VALUES ('dk')");
+    pair.protected.must("INSERT INTO flag (code) VALUES ('se')");
+    pair.protected
+        .must_fail("INSERT INTO flag (code) VALUES ('dk')");
 }
