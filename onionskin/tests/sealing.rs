@@ -441,6 +441,8 @@ fn killed_in_the_middle() {
 
         for name in ["TERM", "INT"] {
             let mut child = half_way(&home, &[command, "-o", "result"], input);
+            // `wait` would close it, and on a busy machine the end of the input would come first
+            let _open = child.stdin.take();
             signal(name, child.id());
             assert_eq!(child.wait().expect("ended").code(), Some(1));
             assert_eq!(home.files(), [""; 0], "nothing is left after SIG{name}");
