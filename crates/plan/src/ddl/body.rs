@@ -90,7 +90,9 @@ impl<'a> Body<'a> {
             true => body.surrogates(&elements),
             false => Vec::new(),
         };
-        body.rests_on_keys = !surrogates.is_empty();
+        let policy = r.request.policy;
+        let claimed = |name: &String| policy.find(names.0, names.1, name).is_some();
+        body.rests_on_keys = surrogates.iter().any(claimed);
         for tokens in elements {
             let kind = if !is_key_element(r, &tokens) {
                 body.read_column(&tokens, &surrogates)?

@@ -96,7 +96,8 @@ impl Alteration<'_> {
         match wanted {
             Some(wanted) => self.add_protected_column(wanted, place),
             None => {
-                self.rests_on_keys |= refers;
+                let policy = s.request.policy;
+                self.rests_on_keys |= refers && policy.find(names.0, names.1, &column).is_some();
                 self.add_plain_column(&definition, place)
             }
         }
