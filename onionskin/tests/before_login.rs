@@ -397,7 +397,7 @@ fn a_hundred_logins_end_after_the_switch(kind: Kind) {
     }
     far.wait_until_idle();
     assert_eq!(far.broken_off(), 0);
-    wait_until("no thread stays", Duration::from_secs(10), || {
+    wait_until("no thread stays", Duration::from_secs(30), || {
         threads(&proxy) <= before.0 && threads(&recorded) <= before.1
     });
     let sent = relay.sent_to_server();
