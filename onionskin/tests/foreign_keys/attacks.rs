@@ -192,9 +192,7 @@ pub fn engines_that_keep_no_keys_are_noticed(kind: Kind) {
     for sql in [
         format!("ALTER TABLE old ADD COLUMN ref INT, ADD {key}"),
         format!("ALTER TABLE hollow ADD {key}, ENGINE=MyISAM"),
-        format!(
-            "ALTER TABLE hollow ADD COLUMN more INT, ADD FOREIGN KEY (more) REFERENCES author (id), ENGINE=MyISAM"
-        ),
+        "ALTER TABLE hollow ADD COLUMN more INT, ADD FOREIGN KEY (more) REFERENCES author (id), ENGINE=MyISAM".to_owned(),
     ] {
         let said = app.run(&sql).map(|_| sql.clone()).unwrap_err().to_string();
         assert!(said.contains("OS1041"), "{sql}\n{said}");
