@@ -15,7 +15,7 @@ pub fn keeps_grams(like_index: bool, family: Family) -> bool {
 /// The name of a key's own group, now that there are ids.
 fn key_group(column: &NewColumn, columns: &[NewColumn]) -> Option<String> {
     let group = column.capabilities.join.as_deref()?;
-    let key = columns.get(Capabilities::is_new_key_group(group)?)?;
+    let key = columns.get(Capabilities::new_key_of(group)?)?;
     Some(Capabilities::key_group(key.table_id, key.column_id))
 }
 

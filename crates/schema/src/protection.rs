@@ -58,8 +58,8 @@ impl Capabilities {
         format!("{NEW_KEY_GROUP}{index}")
     }
 
-    /// Whose group it stands for, if it does.
-    pub fn is_new_key_group(group: &str) -> Option<usize> {
+    /// The number of the column whose group it stands for, if it does.
+    pub fn new_key_of(group: &str) -> Option<usize> {
         group.strip_prefix(NEW_KEY_GROUP)?.parse().ok()
     }
 

@@ -352,8 +352,13 @@ mod tests {
         ] {
             assert_eq!(shown_columns(sql), Some(vec![None]), "{sql}");
         }
-        let union =
-            "select `a`.`t`.`id` AS `id` from `a`.`t` union select `a`.`u`.`x` AS `x` from `a`.`u`";
-        assert_eq!(shown_columns(union), None);
+        for sql in [
+            "select `a`.`t`.`id` AS `id` from `a`.`t` union select `a`.`u`.`x` AS `x` from `a`.`u`",
+            "select `x`.`id` AS `id` from (select `a`.`t`.`id` AS `id` from `a`.`t`) `x`",
+            "select `x`.`id` AS `e` from (select `x`.`mail` AS `id` from `evil`.`t` `x`) `x`",
+            "select (select `a`.`t`.`id` from `a`.`t`) AS `id` from `a`.`u`",
+        ] {
+            assert_eq!(shown_columns(sql), None, "{sql}");
+        }
     }
 }

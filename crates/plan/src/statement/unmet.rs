@@ -109,7 +109,7 @@ pub(super) fn allow(
         }
         Action::Define(ddl) => {
             let mut columns = after(ddl);
-            if let Some(keys) = added_keys(request, tokens).filter(|_| alters) {
+            if alters && let Some(keys) = added_keys(request, tokens) {
                 mark(&mut columns, &keys.surrogates);
             }
             let seen: Vec<SeenColumn<'_>> = columns.iter().map(After::seen).collect();

@@ -166,7 +166,7 @@ fn has_half_surrogates(text: &[u8]) -> bool {
     false
 }
 
-/// The number in `\uXXXX`, if the text begins with that.
+/// The number behind `\u`, if the text begins with that and four hexadecimal digits.
 fn escaped_unit(text: &[u8]) -> Option<u32> {
     let digits = text.strip_prefix(b"\\u")?.get(..4)?;
     let is_hex = digits.iter().all(u8::is_ascii_hexdigit);

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use onionskin_schema::{Column, DefaultLiteral, KeyRole, Surrogate, same_name};
-
 use onionskin_value::Family;
 
 use super::add::split_place;

@@ -2,7 +2,8 @@
 //!
 //! `specs.rs` takes the statement apart, `alteration.rs` is what its parts share. `add.rs` reads
 //! what is new, `change.rs` what becomes of columns that are there, and `migration.rs` names the
-//! command for what no statement can do.
+//! command for what no statement can do. `refit.rs` finds the columns that are made anew for a
+//! foreign key.
 
 mod add;
 mod alteration;
