@@ -155,8 +155,8 @@ impl<'a> Body<'a> {
                 (found.contains(name) || is_auto()).then(|| ty(tokens))?
             };
             let refers = |(name, tokens): &&(String, &Range<usize>)| {
-                let column = (name.as_str(), ty(tokens));
-                let column = (column.0, column.1.as_ref());
+                let ty = ty(tokens);
+                let column = (name.as_str(), ty.as_ref());
                 !found.contains(name)
                     && foreign_key::refers_to_plaintext(self.r, &links, self.names, column, plain)
             };

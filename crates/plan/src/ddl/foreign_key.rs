@@ -237,28 +237,23 @@ pub(super) fn refers_to_plaintext(
     })
 }
 
-/// The group that a protected column has to join so that one of the links can be made; `None` if it
-/// is in that, or no group would do.
-pub(super) fn group_to_join(
-    reader: &Reader,
-    links: &[Link],
-    this: &ThisTable,
-    column: &str,
-) -> Option<String> {
-    let own = (this.column)(column)?;
-    links
-        .iter()
-        .filter(|link| same_name(&link.column, column))
-        .find_map(|link| {
-            let other = referred_in(reader, link.table(), this, &link.other)?;
+/// Whether one of the links can be made if a protected column joins another group than it is in.
+pub(super) fn has_to_join(reader: &Reader, links: &[Link], this: &ThisTable, column: &str) -> bool {
+    let Some(own) = (this.column)(column) else {
+        return false;
+    };
+    let mut links = links.iter().filter(|link| same_name(&link.column, column));
+    links.any(|link| {
+        let other = referred_in(reader, link.table(), this, &link.other);
+        other.is_some_and(|other| {
             let joined = Side {
                 group: other.group.clone(),
                 key: None,
                 ..own.clone()
             };
-            let group = other.group.clone().filter(|_| joined.fits(&other));
-            group.filter(|group| own.group.as_ref() != Some(group))
+            own.group != other.group && joined.fits(&other)
         })
+    })
 }
 
 /// The type of a table's column that is plaintext because the server makes its values, or those of

@@ -13,7 +13,7 @@ use onionskin_schema::{Column, TableName};
 
 use super::alteration::Target;
 use super::specs::Specification;
-use crate::ddl::foreign_key::{Link, ThisTable, group_to_join};
+use crate::ddl::foreign_key::{Link, ThisTable, has_to_join};
 use crate::ddl::reader::Reader;
 use crate::plan::{Refit, Refitted};
 
@@ -75,8 +75,10 @@ fn refitted(target: &Target, links: &[Link], column: &Column) -> Option<Refitted
         names: target.names,
         column: &|name| target.side(name),
     };
-    // the group is that of the key, when the column is added
-    group_to_join(&target.r, links, &this, &column.name)?;
+    if !has_to_join(&target.r, links, &this, &column.name) {
+        return None;
+    }
+    // it gets the group of the key when it is added
     let mut capabilities = has.clone();
     capabilities.join = None;
     Some(Refitted::Joined(capabilities.words()))
