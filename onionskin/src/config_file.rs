@@ -11,9 +11,12 @@ use std::{
 };
 
 use onionskin_keys::Suite;
-use onionskin_proxy::{Backend, LoginLimits, ScratchConfig};
+use onionskin_proxy::{Backend, FunctionsConfig, LoginLimits, ScratchConfig};
 use onionskin_schema::{Policy, SchemaError};
 use serde::{Deserialize, Deserializer, de::Error};
+
+use crate::error::CommandError;
+use crate::functions_section::FunctionsSection;
 
 /// Where the proxy listens unless it is told otherwise.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:3307";
@@ -90,6 +93,8 @@ struct Content {
     scratch_seconds: Option<std::num::NonZeroU32>,
     #[serde(default)]
     like_index: bool,
+    #[serde(default)]
+    functions: FunctionsSection,
 }
 
 /// A line of a section of `[protect]`.
@@ -177,6 +182,8 @@ pub struct ConfigFile {
     pub scratch_seconds: Option<std::num::NonZeroU32>,
     /// `like_index`
     pub like_index: bool,
+    /// `[functions]`
+    functions: FunctionsSection,
 }
 
 impl ConfigFile {
@@ -224,6 +231,7 @@ impl ConfigFile {
             scratch_memory: content.scratch_memory,
             scratch_seconds: content.scratch_seconds,
             like_index: content.like_index,
+            functions: content.functions,
         })
     }
 
@@ -241,6 +249,11 @@ impl ConfigFile {
             .scratch_seconds
             .map_or(engine.seconds, |s| u64::from(s.get()));
         Some(engine)
+    }
+
+    /// What the proxy is to compute in the server's place.
+    pub fn functions(&self) -> Result<Option<FunctionsConfig>, CommandError> {
+        self.functions.load(self.folder())
     }
 
     /// The file of pins, if the configuration names one.
@@ -377,6 +390,15 @@ enforce = true
 # [scratch]
 # socket = "/run/onionskin-scratch/mysql.sock"
 # user   = "root"
+
+# Cryptographic functions (AES_ENCRYPT, SHA2 and their like) computed by the proxy: the server sees results, and neither keys
+# nor texts. secrets are variables whose values stay here. KEY('billing') stands for the key in a file, which begins with
+# "text:" or "hex:".
+# [functions]
+# evaluate = true
+# secrets  = ["key"]
+# [functions.keys]
+# billing = "billing.key"
 
 # What is protected in tables that are created through the proxy. (In CREATE TABLE itself one can also write
 # ENCRYPTED FOR (eq, range) behind a column.) Patterns are "database.table"; * stands for any characters. Columns that

@@ -84,6 +84,7 @@ impl Explain {
         let private = file.folder().join(PRIVATE_ENGINE);
         let scratch = file.scratch_engine(private.is_dir().then_some(private.as_path()));
         let pins = pins(&file, &keys)?;
+        let functions = file.functions()?;
         let config = Config {
             listen: file.listen,
             backend,
@@ -99,6 +100,7 @@ impl Explain {
             max_sessions: MAX_SESSIONS,
             scratch,
             like_index: file.like_index,
+            functions,
         };
         let mut explainer = Explainer {
             config,

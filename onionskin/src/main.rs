@@ -31,6 +31,7 @@ mod definitions;
 mod demo;
 mod error;
 mod explain;
+mod functions_section;
 mod hardening;
 mod home;
 mod init;

@@ -108,6 +108,7 @@ impl Serve {
         let backend_rsa_key = tls::server_key(&file)?;
         let scratch = file.scratch_engine(engine.as_ref().map(PrivateServer::socket));
         let pins = pins(&file, &keys)?;
+        let functions = file.functions()?;
         let proxy = Proxy::bind(Config {
             listen: address.clone(),
             backend,
@@ -123,6 +124,7 @@ impl Serve {
             max_sessions: MAX_SESSIONS,
             scratch,
             like_index: file.like_index,
+            functions,
         })
         .map_err(|source| CommandError::Listen { address, source })?;
         let stopper = proxy.stopper();

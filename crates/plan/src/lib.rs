@@ -14,6 +14,7 @@ mod facts;
 mod fetch;
 mod finishing;
 mod formula;
+pub mod functions;
 pub mod grams;
 pub mod lex;
 pub mod literal;

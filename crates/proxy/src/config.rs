@@ -16,6 +16,7 @@ use rustls::pki_types::{InvalidDnsNameError, ServerName};
 
 use onionskin_value::Family;
 
+use crate::functions::FunctionsConfig;
 use crate::pins::PinFile;
 
 /// How long a connection to the server may take to be made.
@@ -188,6 +189,8 @@ pub struct Config {
     /// `like_index`: MariaDB's full-text indexes are made and used for LIKE, although they may miss
     /// rows. MySQL's index misses none and needs no word.
     pub like_index: bool,
+    /// `[functions]`: cryptographic functions are computed here. `None`: they are the server's.
+    pub functions: Option<FunctionsConfig>,
 }
 
 impl Config {

@@ -173,6 +173,7 @@ impl Stage {
             max_sessions: 1,
             scratch: None,
             like_index: false,
+            functions: None,
             pins: None,
         });
         let mut ok = Vec::new();

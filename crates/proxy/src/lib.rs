@@ -16,6 +16,7 @@
 //! | `scratch` | tier 3 |
 //! | `upsert` | the rows that REPLACE and ON DUPLICATE KEY UPDATE meet |
 //! | `prepared`, `relayed` | prepared statements; those of tables that were not protected when they were prepared |
+//! | `functions` | cryptographic functions that the proxy computes |
 //! | `by_name` | PREPARE, EXECUTE and EXECUTE IMMEDIATE as SQL |
 //! | `present` | the time of a statement, as the server tells it |
 //! | `rarest` | which grams of a pattern MySQL looks up |
@@ -42,6 +43,7 @@ mod explain;
 #[cfg(debug_assertions)]
 mod faults;
 mod finish;
+mod functions;
 mod hex;
 #[doc(hidden)]
 pub mod hot_path;
@@ -82,6 +84,7 @@ use onionskin_plan::UseScratch;
 
 pub use config::{Backend, BackendTls, Config, LoginLimits, ScratchConfig};
 pub use explain::{Explained, LoadTables, explain, statements};
+pub use functions::FunctionsConfig;
 pub use listener::{Proxy, Stopper};
 pub use pins::{PinError, PinFile, findings_at_start};
 

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use onionskin_functions::Cipher;
 use onionskin_plan::{LexMode, Settings, UseScratch};
 use onionskin_schema::Dialect;
 use onionskin_value::{
@@ -23,10 +24,14 @@ const TRACKED: &str = "autocommit,character_set_client,character_set_connection,
 
 /// Behind them, in comments that servers without these variables do not read.
 const TRACKED_IF_KNOWN: &str =
-    "/*M!110201 ',character_set_collations'*/ /*M!100616 ',note_verbosity'*/";
+    "/*M!110201 ',character_set_collations,block_encryption_mode'*/ /*M!100616 ',note_verbosity'*/";
 
 /// The variables in [`TRACKED_IF_KNOWN`].
-const IF_KNOWN: [&str; 2] = ["character_set_collations", "note_verbosity"];
+const IF_KNOWN: [&str; 3] = [
+    "character_set_collations",
+    "block_encryption_mode",
+    "note_verbosity",
+];
 
 /// The variables of whose changes a client wants to know, by its own
 /// `session_track_system_variables`.
@@ -171,6 +176,10 @@ pub(crate) struct State {
     pub is_mariadb_118: bool,
     pub database: Option<String>,
     pub div_precision_increment: u8,
+    /// `block_encryption_mode`; `None`: the server has one mode, and takes the name of none.
+    pub block_cipher: Option<Cipher>,
+    /// `old_passwords`: what `PASSWORD()` gives.
+    pub old_passwords: bool,
     /// `user@host` as the server authenticated it, and the roles that are active: what it shows
     /// depends on both.
     pub account: String,
@@ -182,6 +191,15 @@ pub(crate) struct State {
     pub tracked: bool,
     /// Something that plans depend on changed.
     pub changed: bool,
+}
+
+/// The cipher of a value of `block_encryption_mode`, which may be the number of one.
+fn block_cipher(family: Family, value: &str) -> Option<Cipher> {
+    let server = match family {
+        Family::MySql => onionskin_functions::Server::MySql,
+        Family::MariaDb => onionskin_functions::Server::MariaDb,
+    };
+    Cipher::named(server, value.as_bytes())
 }
 
 /// A switch, as session tracking or SELECT shows it.
@@ -205,6 +223,18 @@ impl State {
         client: &ClientTracking,
     ) -> Outcome<State> {
         let (mut track, mut asked) = (TRACKED.to_owned(), String::new());
+        // the rest of MariaDB's in TRACKED_IF_KNOWN
+        let (tracked_function, asked_function) = match family {
+            Family::MySql => (
+                ",block_encryption_mode",
+                "CONCAT('0,', @@block_encryption_mode)",
+            ),
+            Family::MariaDb => (
+                ",old_passwords",
+                "CONCAT(@@old_passwords, ',' /*M!110201 , @@block_encryption_mode*/)",
+            ),
+        };
+        track += tracked_function;
         for name in unusual::names(family) {
             track = track + "," + name;
         }
@@ -234,7 +264,7 @@ impl State {
               @@div_precision_increment, CONCAT_WS(' as ', CURRENT_USER(), CURRENT_ROLE()), @@collation_database, @@sql_select_limit, \
               CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00', \
               -0e0, 0 /*M!110800 + 1*/, @@max_allowed_packet, @@sql_safe_updates, \
-              CONCAT(@@sql_notes /*M!100616 , ',', @@note_verbosity*/){asked} \
+              CONCAT(@@sql_notes /*M!100616 , ',', @@note_verbosity*/), {asked_function}{asked} \
               /*M!110201 , @@character_set_collations*/",
         );
         let settings = server.put_query(settings.as_bytes())?;
@@ -251,7 +281,7 @@ impl State {
         let cell = |i: usize| text(row.get(i));
         let system_time_zone = cell(5).unwrap_or_default();
         // behind the ones with places of their own
-        let places = 17..17 + unusual::asked(family).count();
+        let places = 18..18 + unusual::asked(family).count();
         let mut state = State {
             family,
             client_charset: None,
@@ -281,6 +311,8 @@ impl State {
             database: cell(6),
             div_precision_increment: cell(7).and_then(|t| t.parse().ok()).unwrap_or(4),
             account: cell(8).unwrap_or_default(),
+            block_cipher: None,
+            old_passwords: false,
             default_collation: cell(9).unwrap_or_default(),
             charset_collations: cell(places.end).unwrap_or_default(),
             found_rows,
@@ -295,6 +327,10 @@ impl State {
         state.set("sql_safe_updates", &cell(15).unwrap_or_default());
         let notes = cell(16).unwrap_or_default();
         let (notes, verbosity) = notes.split_once(',').unwrap_or((&notes, "basic"));
+        let functions = cell(17).unwrap_or_default();
+        let (old_passwords, mode) = functions.split_once(',').unwrap_or_default();
+        state.set("old_passwords", old_passwords);
+        state.set("block_encryption_mode", mode);
         state.set("sql_notes", notes);
         state.set("note_verbosity", verbosity);
         for (name, place) in unusual::asked(family).zip(places) {
@@ -375,6 +411,14 @@ impl State {
             "character_set_collations" => self.charset_collations = value.to_owned(),
             "div_precision_increment" => {
                 self.div_precision_increment = value.parse().unwrap_or(4);
+                return;
+            }
+            "old_passwords" => {
+                self.old_passwords = is_on(value);
+                return;
+            }
+            "block_encryption_mode" => {
+                self.block_cipher = block_cipher(self.family, value);
                 return;
             }
             "sql_safe_updates" => {

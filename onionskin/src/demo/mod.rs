@@ -147,6 +147,7 @@ fn bind(
         max_sessions: MAX_SESSIONS,
         scratch: Some(ScratchConfig::new(engine.socket().to_owned(), "root")),
         like_index: false,
+        functions: None,
         pins: None,
     })
     .map_err(|source| CommandError::Listen {

@@ -159,6 +159,9 @@ table! {
     pub FOREIGN_KEY = "OS1041", 1235, "42000",
         "The server cannot compare the two columns of a foreign key if only one of them is protected.",
         "Keep both in plaintext, as ids usually are: \"NAME\" = \"plain\" in [protect], or \"*_id\" = \"plain\"; then make the table anew, or run onionskin migrate TABLE --decrypt NAME. Or protect both, with one join group.";
+    pub FUNCTION = "OS1042", 1235, "42000",
+        "The proxy cannot compute this call of a cryptographic function, and would show the server its key or its text.",
+        "Give key and text as literals, as parameters, or as variables that secrets of [functions] names (docs/functions.md).";
     pub DAMAGED = "OS1101", 1105, "HY000",
         "The table's protection metadata is missing, changed or not authentic.",
         "Restore the table's definition (comments and columns) from a backup; check the keys.";

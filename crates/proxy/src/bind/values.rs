@@ -27,6 +27,15 @@ pub(crate) struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
+    /// Of a text with these literals.
+    pub fn of_text(sql: &'a [u8], literals: &'a [Literal]) -> Self {
+        Self {
+            sql,
+            literals,
+            ..Self::none()
+        }
+    }
+
     /// Of a text that has none.
     pub fn none() -> Self {
         Self {

@@ -27,6 +27,7 @@ pub(crate) use self::definitions::{
 pub(crate) use self::held::HeldRows;
 use crate::catalog::{KeyedPlan, cipher_of};
 use crate::error::{Failure, Outcome};
+use crate::functions::ResultOpener;
 use crate::state::State;
 
 /// How the cells of one result open.
@@ -35,6 +36,8 @@ pub(crate) struct Opener {
     /// The server's types, which tell the layout of binary rows.
     pub types: Vec<ParamType>,
     pub binary: bool,
+    /// Opens columns by functions, behind the others.
+    pub functions: Option<ResultOpener>,
     payload: Vec<u8>,
     order: Vec<u8>,
 }
@@ -175,6 +178,7 @@ impl Opener {
             columns,
             types,
             binary,
+            functions: None,
             payload: Vec::new(),
             order: Vec::new(),
         }
@@ -215,10 +219,15 @@ impl Opener {
         ctx: &FormatContext,
         out: &mut Vec<u8>,
     ) -> Outcome<()> {
+        let start = out.len();
         if self.binary {
-            self.binary_row(packet, keys, ctx, out)
+            self.binary_row(packet, keys, ctx, out)?;
         } else {
-            self.text_row(packet, keys, ctx, out)
+            self.text_row(packet, keys, ctx, out)?;
+        }
+        match &mut self.functions {
+            None => Ok(()),
+            Some(functions) => functions.row(out, start, self.binary),
         }
     }
 
@@ -299,6 +308,7 @@ impl Opener {
             binary,
             payload,
             order,
+            functions: _,
         } = self;
         let mut take =
             |n: usize, column: &mut Option<OpenColumn>, cell: Option<&[u8]>, raw: Option<&[u8]>| {

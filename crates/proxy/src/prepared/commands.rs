@@ -51,6 +51,9 @@ impl Session {
     pub fn statement_command(&mut self, command: Command) -> Outcome<()> {
         let mut payload = self.client.last_payload().to_vec();
         let id = self.statements.id_in(&mut payload, self.state.family)?;
+        if !self.computed_command(command, id, &mut payload)? {
+            return Ok(());
+        }
         if command == Command::StmtClose && self.statements.last == Some(id) {
             self.statements.last = None;
         }

@@ -142,6 +142,11 @@ impl Statements {
         self.named.clear();
     }
 
+    /// The statement that was prepared last.
+    pub fn last(&self) -> Option<u32> {
+        self.last
+    }
+
     /// Whether the server knows this statement by the client's id.
     fn is_relayed(&self, id: u32) -> bool {
         self.relayed.contains_key(&id)
@@ -149,7 +154,7 @@ impl Statements {
 
     /// Counts long data that arrives. Returns whether there is room for it. Only if there seems to
     /// be too much, it looks for what executions have used up.
-    fn take_long_data(&mut self, length: usize) -> bool {
+    pub fn take_long_data(&mut self, length: usize) -> bool {
         if self.long_data + length > MAX_LONG_DATA_BYTES {
             let all = self.open.values().flat_map(|s| &s.long);
             self.long_data = all.flatten().map(Vec::len).sum();

@@ -20,7 +20,8 @@ use crate::open;
 use crate::session::{Session, in_logical_terms};
 
 impl Session {
-    pub fn prepare(&mut self) -> Outcome<()> {
+    /// Prepares the statement of the client's command.
+    pub(crate) fn prepare_text(&mut self) -> Outcome<()> {
         let sql = self
             .client
             .last_payload()
@@ -70,7 +71,16 @@ impl Session {
             .iter()
             .filter(|l| l.kind == LiteralKind::Parameter)
             .count();
+        if self.functions.opens() {
+            self.must_open_here(&keyed.plan.action)?;
+        }
+        let whole;
         let text = match &keyed.plan.action {
+            Action::Relay if self.functions.prepares() => {
+                self.check_temporary(keyed)?;
+                whole = vec![Piece::Sql(sql.to_vec())];
+                Some(&whole)
+            }
             Action::Relay => {
                 self.check_temporary(keyed)?;
                 let id = self.relay_preparation(keyed)?;
@@ -202,6 +212,9 @@ impl Session {
     }
 
     fn write_prepared(&mut self, id: u32, params: usize, columns: &[Vec<u8>]) -> Outcome<()> {
+        let params = self.functions.client_parameters(params);
+        let mut columns = columns.to_vec();
+        self.functions.opener(&mut columns)?;
         let number = |n: usize| {
             u16::try_from(n)
                 .map_err(|_| NotUnderstood::TooMany(u16::MAX.into(), "parameters or columns"))
@@ -250,7 +263,7 @@ impl Session {
             }
         }
         if !columns.is_empty() {
-            for column in columns {
+            for column in &columns {
                 self.write(column)?;
             }
             if with_eof {

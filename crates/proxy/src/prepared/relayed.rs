@@ -18,7 +18,7 @@ use onionskin_wire::{ParamType, Step, WireError, WireResult};
 use super::{Setting, Statement};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
-use crate::exchange::{Found, Held};
+use crate::exchange::{Found, Held, Question};
 use crate::open;
 use crate::session::{MAX_PLANS, Session, shows_physical_name};
 
@@ -325,6 +325,13 @@ impl Session {
     /// Executes a statement that the server knows by another id than the client. Its table is no
     /// longer protected.
     pub fn execute_renumbered(&mut self, statement: &Statement, payload: &[u8]) -> Outcome<()> {
+        let question = self.put_renumbered(statement, payload)?;
+        let keyed = Arc::clone(&statement.keyed);
+        self.relay_planned(question, &keyed, &keyed.plan.names)
+    }
+
+    /// Sends such an execution.
+    pub fn put_renumbered(&mut self, statement: &Statement, payload: &[u8]) -> Outcome<Question> {
         let server_id = statement.server_id.ok_or(Failure::Stale)?;
         for (n, data) in statement.long.iter().enumerate() {
             let (Some(data), Ok(param)) = (data, u16::try_from(n)) else {
@@ -343,8 +350,7 @@ impl Session {
         let own = renumbered(payload, server_id, &statement.types).map_err(Failure::Client)?;
         let question = self.server.put_command(&own)?;
         self.server.flush()?;
-        let keyed = Arc::clone(&statement.keyed);
-        self.relay_planned(question, &keyed, &keyed.plan.names)
+        Ok(question)
     }
 }
 

@@ -108,6 +108,9 @@ impl Session {
         let Execution { keyed, values, .. } = *execution;
         self.must_begin_at_once(&keyed.plan)?;
         self.tell_time(keyed)?;
+        if self.functions.opens() {
+            return self.run_opening(execution);
+        }
         match &keyed.plan.action {
             Action::Server { text, result } => {
                 if let Some(upsert) = &keyed.plan.upsert {
@@ -122,7 +125,7 @@ impl Session {
                     sent => sent?,
                 };
                 if let Some(items) = result {
-                    return self.open_result(question, keyed, items, execution.is_binary());
+                    return self.open_result(question, keyed, Some(items), execution.is_binary());
                 }
                 self.relay_answer(question, &[])
             }

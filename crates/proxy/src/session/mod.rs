@@ -35,6 +35,7 @@ use crate::catalog::{Account, PlanSpace};
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
+use crate::functions::Functions;
 use crate::login::Login;
 use crate::next_transaction::NextTransaction;
 use crate::prepared::Statements;
@@ -61,6 +62,7 @@ pub(crate) struct Session {
     pub template: Template,
     pub buffers: Buffers,
     pub statements: Statements,
+    pub functions: Functions,
     /// The statement that runs.
     pub current: StatementRun,
     pub diagnostics: Diagnostics,
@@ -157,6 +159,7 @@ impl Session {
             template: Template::default(),
             buffers: Buffers::default(),
             statements: Statements::default(),
+            functions: Functions::default(),
             current: StatementRun::default(),
             diagnostics: Diagnostics::default(),
             unique_keys: UniqueKeys::default(),
@@ -411,6 +414,7 @@ impl Session {
     /// Forgets what the session did: it begins again, perhaps with another user.
     fn forget_session(&mut self) -> Outcome<()> {
         self.statements.clear();
+        self.functions.clear();
         self.diagnostics.clear();
         self.unique_keys = UniqueKeys::default();
         self.locked_tables = false;

@@ -21,6 +21,7 @@ use crate::hex::unhex;
 impl Session {
     pub(super) fn query(&mut self) -> Outcome<()> {
         self.keep_found();
+        self.compute_calls()?;
         let mode = self.space.settings.lex;
         let sql = self.client.last_payload().get(1..).unwrap_or_default();
         if self.template.read(sql, mode).is_err() || !self.reads_names() {
@@ -61,6 +62,7 @@ impl Session {
             && found.generation == self.account.generation()
             && matches!(found.plan.action, Action::Relay)
             && !self.account.is_due(&found)
+            && !self.functions.opens()
         {
             let facts = &found.plan.facts;
             self.current.note(facts);
@@ -202,6 +204,10 @@ impl Session {
     /// no word of it is the name of a protected table. Words may be values here, so the server
     /// is asked for all protected tables, not for the words.
     pub(super) fn unreadable(&mut self, sql: &[u8]) -> Outcome<()> {
+        if self.functions.opens() {
+            let about = "in a text that cannot be read";
+            return Err(Failure::refused(&errors::FUNCTION, about));
+        }
         // look-ups would be what it asks about
         let words = Words::of(sql);
         if words.ask() {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use onionskin_plan::ResultItem;
 use onionskin_wire::messages::{EofPacket, OkPacket};
 use onionskin_wire::{Capabilities, StatusFlags, Step, WireError};
 
@@ -14,12 +15,13 @@ use crate::row_update::matched_rows;
 
 impl Session {
     /// Reads a result and writes it with its protected columns opened.
-    /// Returns what opens its rows, for a cursor; `None` if there is no result.
+    /// Without `items`, no column is. Returns what opens its rows, for a cursor; `None` if there is
+    /// no result.
     pub fn open_result(
         &mut self,
         question: Question,
         keyed: &KeyedPlan,
-        items: &[onionskin_plan::ResultItem],
+        items: Option<&[ResultItem]>,
         binary: bool,
     ) -> Outcome<Option<Opener>> {
         self.server.begin(question)?;
@@ -37,7 +39,24 @@ impl Session {
                 _ => return Err(Failure::Stale),
             }
         }
+        let plain;
+        let items = match items {
+            Some(items) => items,
+            None => {
+                plain = vec![ResultItem::plain(); definitions.len()];
+                &plain
+            }
+        };
         let (shown, mut opener) = open::shown(keyed, items, &mut definitions, &self.state, binary)?;
+        let mut named = Vec::new();
+        if self.functions.opens() {
+            named.extend_from_slice(shown.client());
+            opener.functions = self.functions.opener(&mut named)?;
+        }
+        let shown = match named.is_empty() {
+            true => shown.client(),
+            false => &named,
+        };
         open::format_context(&self.state)?;
         let mut head = Vec::new();
         onionskin_wire::PutWire::put_lenenc_int(&mut head, u64::from(count));
@@ -63,7 +82,7 @@ impl Session {
             return Err(self.server.error());
         }
         self.current.wrote = true;
-        for packet in std::iter::once(&head).chain(shown.client()).chain(&behind) {
+        for packet in std::iter::once(&head).chain(shown).chain(&behind) {
             self.write(packet)?;
         }
         for row in held.rows() {

@@ -39,6 +39,12 @@ impl Connection {
         }
     }
 
+    /// Puts another payload in the place of the one that was read last.
+    pub fn replace_last_payload(&mut self, payload: Vec<u8>) {
+        self.joined = payload;
+        self.current = Current::Joined;
+    }
+
     /// True when the payload that was read last is an error with number 0 in the place of an
     /// answer: the peer has ended the connection before it saw the command.
     pub fn said_farewell(&self) -> bool {

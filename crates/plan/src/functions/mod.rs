@@ -1,0 +1,370 @@
+//! Cryptographic functions in a statement, which the proxy computes.
+//!
+//! `AES_ENCRYPT('text', 'key')` shows the server text and key, and its logs keep them. With
+//! `[functions] evaluate`, a statement is read before anything else looks at it: a call whose
+//! arguments are constants is cut out, and its result takes its place. What is behind this door,
+//! planning and relay, meets a statement that has neither key nor text in it.
+//!
+//! - `AES_ENCRYPT` and its like, and digests, become constants ([`Piece::Computed`]).
+//! - `AES_DECRYPT` and its like in a select list become their first argument, under a name of ours
+//!   ([`Opening`]): the proxy opens the cells of the result.
+//! - `AES_DECRYPT` that a WHERE compares with a constant becomes a comparison of ciphertexts.
+//! - Any other call of these functions is refused, but for digests of columns, which tell the
+//!   server nothing that it does not have.
+//!
+//! This module is pure: it says what is to be computed. `call.rs` reads arguments, `list.rs` the
+//! select list, `condition.rs` the terms of a WHERE.
+
+mod call;
+mod condition;
+mod list;
+
+use std::ops::Range;
+
+pub use self::call::{Call, Function, Term};
+use self::list::SelectList;
+use crate::errors::{self, NotUnderstood, Refusal};
+use crate::lex::{LexMode, LiteralKind, Token, TokenKind, tokens};
+
+/// What stands before the number in the name of a column that the proxy opens or names.
+pub const OPENED: &str = "onionskin$function_";
+
+/// A part of the statement for the server.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    /// Text as it is.
+    Sql(Vec<u8>),
+    /// What a call gives.
+    Computed(Call),
+    /// The client's parameter with this number, from 0.
+    Parameter(usize),
+}
+
+/// A column of the result that is not what the server sends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opening {
+    /// The name that the client sees.
+    pub name: Vec<u8>,
+    /// How its cells open; `None`: the name alone is another.
+    pub call: Option<OpenCall>,
+}
+
+/// A call whose first argument is a cell of the result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenCall {
+    /// Which function.
+    pub function: Function,
+    /// Its name, as the statement writes it.
+    pub name: String,
+    /// Its arguments behind the cell. An initialization vector that comes with the cell is NULL
+    /// here.
+    pub rest: Vec<Term>,
+    /// The cell begins with an initialization vector: a byte that says its length, and its bytes.
+    pub vector_in_cell: bool,
+    /// Around the call, CAST or CONVERT makes a text of it.
+    pub as_text: bool,
+}
+
+/// A statement with calls that the proxy computes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Calls {
+    /// The statement for the server.
+    pub pieces: Vec<Piece>,
+    /// Columns of the result, by the number in their name.
+    pub openings: Vec<Opening>,
+    /// Variables that get a value here and NULL at the server.
+    pub assigned: Vec<(String, Term)>,
+    /// The parameters of the client's statement.
+    pub parameters: usize,
+    /// Several statements stand in the text.
+    pub several: bool,
+}
+
+/// Why calls are not computed.
+#[derive(Clone, Debug)]
+pub enum CallError {
+    /// The servers' error 1582, with the function's name as the statement writes it.
+    ArgumentCount(String),
+    /// An error of ours.
+    Refused(Refusal),
+}
+
+impl From<Refusal> for CallError {
+    fn from(refusal: Refusal) -> Self {
+        CallError::Refused(refusal)
+    }
+}
+
+impl From<NotUnderstood> for CallError {
+    fn from(reason: NotUnderstood) -> Self {
+        CallError::Refused(reason.into())
+    }
+}
+
+/// A refusal of a call, with what the matter is.
+pub(crate) fn refused(about: impl Into<String>) -> CallError {
+    CallError::Refused(Refusal::new(&errors::FUNCTION, about))
+}
+
+/// Whether a text may call one of the functions, or name one of these variables. It may be wrong to
+/// say so.
+pub fn may_call(sql: &[u8], secrets: &[String]) -> bool {
+    let begins = |rest: &[u8], word: &str| {
+        rest.get(..word.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    for (at, byte) in sql.iter().enumerate() {
+        let rest = &sql[at..];
+        let may_be = match byte.to_ascii_lowercase() {
+            b'a' | b'd' | b'e' | b'm' | b'o' | b'p' | b's' => {
+                Function::LISTED.iter().any(|(name, _)| begins(rest, name))
+            }
+            b'@' if !secrets.is_empty() => {
+                // a quote may stand before the name
+                let name = &rest[1..];
+                let quoted = name.get(1..).unwrap_or_default();
+                let is_it = |secret: &String| begins(name, secret) || begins(quoted, secret);
+                secrets.iter().any(is_it)
+            }
+            _ => false,
+        };
+        if may_be {
+            return true;
+        }
+    }
+    false
+}
+
+/// Reads a statement. `None`: it has no such call. `secrets` are the names of variables that the
+/// proxy keeps, in small letters, without `@`.
+pub fn read(sql: &[u8], mode: LexMode, secrets: &[String]) -> Result<Option<Calls>, CallError> {
+    let tokens = tokens(sql, mode).map_err(NotUnderstood::from)?;
+    let mut reader = Reader {
+        sql,
+        mode,
+        tokens: &tokens,
+        secrets,
+        calls: Calls::default(),
+        taken: 0,
+        computes: false,
+    };
+    reader.check_hidden()?;
+    reader.statement()?;
+    let Reader {
+        mut calls,
+        computes,
+        ..
+    } = reader;
+    if !computes {
+        return Ok(None);
+    }
+    let is_parameter = |t: &&Token| t.kind == TokenKind::Literal(LiteralKind::Parameter);
+    calls.parameters = tokens.iter().filter(is_parameter).count();
+    let end = tokens.iter().rposition(|t| !t.is(b';'));
+    calls.several = end.is_some_and(|end| tokens[..end].iter().any(|t| t.is(b';')));
+    if calls.several && (!calls.openings.is_empty() || !calls.assigned.is_empty()) {
+        return Err(refused("in a text of several statements"));
+    }
+    Ok(Some(calls))
+}
+
+struct Reader<'a> {
+    sql: &'a [u8],
+    mode: LexMode,
+    tokens: &'a [Token],
+    secrets: &'a [String],
+    calls: Calls,
+    /// The end of what was taken over or left out, in bytes of the statement.
+    taken: usize,
+    /// Something is no longer as the client wrote it.
+    computes: bool,
+}
+
+impl Reader<'_> {
+    /// Comments that servers execute, and texts of statements: their calls are not looked at.
+    fn check_hidden(&self) -> Result<(), CallError> {
+        let may_call = |t: &Token| may_call(t.text(self.sql), self.secrets);
+        for token in self.tokens {
+            let hides = matches!(token.kind, TokenKind::Executable | TokenKind::Hint);
+            if hides && may_call(token) {
+                return Err(refused("in a comment that servers execute"));
+            }
+        }
+        let starts = |word: &str| {
+            self.tokens
+                .first()
+                .is_some_and(|t| t.is_word(self.sql, word))
+        };
+        if starts("prepare") || starts("execute") {
+            let is_text = |t: &&Token| matches!(t.kind, TokenKind::Literal(_));
+            if self.tokens.iter().filter(is_text).any(may_call) {
+                return Err(refused(
+                    "in the text of a statement that is prepared in SQL",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self) -> Result<(), CallError> {
+        let end = self.tokens.len();
+        let begins = |word: &str| {
+            self.tokens
+                .first()
+                .is_some_and(|t| t.is_word(self.sql, word))
+        };
+        if begins("set") {
+            self.assignments(1..end)?;
+        } else {
+            let list = SelectList::of(self.sql, self.tokens);
+            let mut at = 0;
+            for item in &list.items {
+                self.range(at..item.start)?;
+                self.item(&list, item)?;
+                at = item.end;
+            }
+            for term in condition::terms(self.sql, self.tokens) {
+                self.range(at..term.start)?;
+                self.condition(&term)?;
+                at = term.end;
+            }
+            self.range(at..end)?;
+        }
+        self.sql_up_to(self.sql.len());
+        Ok(())
+    }
+
+    /// `SET @key = 'text'`: of a variable that is kept here, the server gets NULL.
+    fn assignments(&mut self, all: Range<usize>) -> Result<(), CallError> {
+        for part in call::between_commas(self.tokens, all) {
+            let first = self.tokens.get(part.start);
+            let secret = first.and_then(|t| self.secret_name(t));
+            let Some(name) = secret else {
+                self.range(part)?;
+                continue;
+            };
+            let mut value = part.start + 1;
+            let is = |at: usize, byte: u8| self.tokens.get(at).is_some_and(|t| t.is(byte));
+            value += usize::from(is(value, b':'));
+            if !is(value, b'=') {
+                return Err(refused(format!("an assignment to @{name}")));
+            }
+            let end = part.end - usize::from(part.end > value && is(part.end - 1, b';'));
+            let term = self.term(value + 1..end)?;
+            let term = term.ok_or_else(|| refused(format!("the value of @{name}")))?;
+            if matches!(term, Term::Variable(_)) {
+                return Err(refused(format!("the value of @{name}")));
+            }
+            self.sql_up_to(self.tokens[value].end);
+            self.push_sql(b" NULL");
+            self.skip_to(end);
+            self.calls.assigned.push((name, term));
+            self.computes = true;
+        }
+        Ok(())
+    }
+
+    /// Goes through tokens, and computes what stands there.
+    fn range(&mut self, range: Range<usize>) -> Result<(), CallError> {
+        let mut at = range.start;
+        while at < range.end {
+            let token = self.tokens[at];
+            if let Some(name) = self.secret_name(&token) {
+                return Err(refused(format!(
+                    "@{name} outside of a function that is computed"
+                )));
+            }
+            let Some(function) = self.function_at(at) else {
+                if token.kind == TokenKind::Literal(LiteralKind::Parameter) {
+                    self.parameter(at);
+                }
+                at += 1;
+                continue;
+            };
+            at = self.call(function, at)?;
+        }
+        Ok(())
+    }
+
+    /// A call that begins at a token. Returns the token where reading goes on.
+    fn call(&mut self, function: Function, at: usize) -> Result<usize, CallError> {
+        let end = call::closing(self.tokens, at + 1).ok_or(NotUnderstood::Parentheses)?;
+        if function.opens() {
+            let about = format!("{} outside of a plain select list", function.name());
+            return Err(refused(about));
+        }
+        if let Some(call) = self.constant_call(function, at)? {
+            self.must_hide_key(&call)?;
+            self.sql_up_to(self.tokens[at].start);
+            self.calls.pieces.push(Piece::Computed(call));
+            self.skip_to(end + 1);
+            self.computes = true;
+            return Ok(end + 1);
+        }
+        if function.is_digest() && self.tells_nothing(at + 2..end) {
+            // a column is in it, or a call
+            return Ok(at + 2);
+        }
+        let about = format!("{} of something that is no constant", function.name());
+        Err(refused(about))
+    }
+
+    /// Whether these tokens hold no value that the server has not seen.
+    fn tells_nothing(&self, range: Range<usize>) -> bool {
+        self.tokens[range].iter().all(|t| match t.kind {
+            TokenKind::Literal(kind) => kind == LiteralKind::Integer,
+            TokenKind::Variable => self.secret_name(t).is_none(),
+            TokenKind::Executable | TokenKind::Hint => false,
+            _ => true,
+        })
+    }
+
+    // --- the text for the server ---
+
+    /// Takes the client's text over, up to this byte.
+    fn sql_up_to(&mut self, end: usize) {
+        if self.taken < end {
+            let text = &self.sql[self.taken..end];
+            self.push_sql(text);
+            self.taken = end;
+        }
+    }
+
+    fn push_sql(&mut self, text: &[u8]) {
+        match self.calls.pieces.last_mut() {
+            Some(Piece::Sql(last)) => last.extend_from_slice(text),
+            _ => self.calls.pieces.push(Piece::Sql(text.to_vec())),
+        }
+    }
+
+    /// Leaves out what stands before this token.
+    fn skip_to(&mut self, token: usize) {
+        let end = token.checked_sub(1).and_then(|last| self.tokens.get(last));
+        self.taken = end.map_or(0, |t| t.end).max(self.taken);
+    }
+
+    /// A parameter that goes on to the server.
+    fn parameter(&mut self, at: usize) {
+        self.sql_up_to(self.tokens[at].start);
+        let number = self.parameter_number(at);
+        self.calls.pieces.push(Piece::Parameter(number));
+        self.skip_to(at + 1);
+    }
+
+    fn parameter_number(&self, at: usize) -> usize {
+        let is_parameter = |t: &&Token| t.kind == TokenKind::Literal(LiteralKind::Parameter);
+        self.tokens[..at].iter().filter(is_parameter).count()
+    }
+
+    /// The name of a variable that the proxy keeps.
+    fn secret_name(&self, token: &Token) -> Option<String> {
+        if token.kind != TokenKind::Variable {
+            return None;
+        }
+        let name = call::variable_name(token.text(self.sql), self.mode)?;
+        self.secrets.contains(&name).then_some(name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+use super::*;
+
+/// What becomes of a statement: its text with calls in braces, then the columns that are opened.
+fn told(sql: &str) -> String {
+    let secrets = ["key".to_owned()];
+    let calls = match read(sql.as_bytes(), LexMode::default(), &secrets) {
+        Ok(None) => return "as it is".into(),
+        Ok(Some(calls)) => calls,
+        Err(CallError::ArgumentCount(name)) => return format!("count {name}"),
+        Err(CallError::Refused(refusal)) => return format!("refused {}", refusal.message()),
+    };
+    let mut text = String::new();
+    for piece in &calls.pieces {
+        match piece {
+            Piece::Sql(sql) => text.push_str(std::str::from_utf8(sql).expect("UTF-8")),
+            Piece::Computed(call) => text.push_str(&shown(call)),
+            Piece::Parameter(number) => text.push_str(&format!("?{number}")),
+        }
+    }
+    for (name, term) in &calls.assigned {
+        text.push_str(&format!(" | @{name} = {}", term_shown(term)));
+    }
+    for opening in &calls.openings {
+        let name = String::from_utf8_lossy(&opening.name);
+        text.push_str(&format!(" | {name}"));
+        if let Some(call) = &opening.call {
+            let rest: Vec<_> = call.rest.iter().map(term_shown).collect();
+            let vector = if call.vector_in_cell {
+                " with vector"
+            } else {
+                ""
+            };
+            let as_text = if call.as_text { " as text" } else { "" };
+            let name = call.function.name();
+            text.push_str(&format!(": {name} {}{vector}{as_text}", rest.join(" ")));
+        }
+    }
+    text
+}
+
+fn shown(call: &Call) -> String {
+    let arguments: Vec<_> = call.arguments.iter().map(term_shown).collect();
+    format!("{{{} {}}}", call.function.name(), arguments.join(" "))
+}
+
+fn term_shown(term: &Term) -> String {
+    match term {
+        Term::Value { index, negative } => format!("{}{index}", if *negative { "-" } else { "" }),
+        Term::Null => "NULL".into(),
+        Term::Bool(truth) => truth.to_string(),
+        Term::Secret(name) => format!("@{name}"),
+        Term::Variable(name) => format!("server's {}", String::from_utf8_lossy(name)),
+        Term::Call(call) => shown(call),
+    }
+}
+
+#[track_caller]
+fn reads(sql: &str, expected: &str) {
+    assert_eq!(told(sql), expected, "{sql}");
+}
+
+#[test]
+fn calls_of_constants_are_cut_out() {
+    reads("SELECT 1", "as it is");
+    reads(
+        "INSERT INTO t VALUES (5, AES_ENCRYPT('x', 'k'), 6)",
+        "INSERT INTO t VALUES (5, {AES_ENCRYPT 1 2}, 6)",
+    );
+    reads(
+        "UPDATE t SET a = aes_encrypt ( ? , UNHEX(SHA2('p', 512)), @iv ) WHERE b = ?",
+        "UPDATE t SET a = {AES_ENCRYPT 0 {UNHEX {SHA2 1 2}} server's @iv} WHERE b = ?1",
+    );
+    reads(
+        "DELETE FROM t WHERE a = `AES_ENCRYPT`(-1.5, @`KEY`) -- end",
+        "DELETE FROM t WHERE a = {AES_ENCRYPT -0 @key} -- end",
+    );
+    reads(
+        "INSERT INTO t VALUES (HEX(MD5(NULL))), (SHA2(TRUE, 0)), (PASSWORD('x'))",
+        "INSERT INTO t VALUES (HEX({MD5 NULL})), ({SHA2 true 0}), ({PASSWORD 1})",
+    );
+    reads(
+        "CALL p(AES_ENCRYPT('x', KEY('billing')))",
+        "CALL p({AES_ENCRYPT 0 {KEY 1}})",
+    );
+    reads(
+        "INSERT INTO t VALUES (AES_ENCRYPT('x', 'k')); SELECT 1;",
+        "INSERT INTO t VALUES ({AES_ENCRYPT 0 1}); SELECT 1;",
+    );
+}
+
+#[test]
+fn items_of_a_select_list_keep_their_names() {
+    reads(
+        "SELECT a, AES_ENCRYPT('x', 'k'), SHA2('y', 256) AS s, MD5('z') m FROM t",
+        "SELECT a, CAST({AES_ENCRYPT 0 1} AS BINARY) AS `onionskin$function_0`, {SHA2 2 3} AS s, {MD5 4} m FROM t \
+         | AES_ENCRYPT('x', 'k')",
+    );
+    reads(
+        "SELECT DISTINCT MD5('z') = a  FROM t",
+        "SELECT DISTINCT {MD5 0} = a AS `onionskin$function_0`  FROM t | MD5('z') = a",
+    );
+    reads(
+        "SELECT * FROM t WHERE a IN (SELECT MD5('z'))",
+        "SELECT * FROM t WHERE a IN (SELECT {MD5 0})",
+    );
+}
+
+#[test]
+fn cells_of_a_select_list_are_opened() {
+    reads(
+        "SELECT id, AES_DECRYPT(ssn, 'k') FROM t WHERE id = 5 ORDER BY id LIMIT 3",
+        "SELECT id, CAST(ssn AS BINARY) AS `onionskin$function_0` FROM t WHERE id = 5 ORDER BY id \
+         LIMIT 3 | AES_DECRYPT(ssn, 'k'): AES_DECRYPT 0",
+    );
+    reads(
+        "SELECT CAST(AES_DECRYPT(UNHEX(t.ssn), @key, 'iv') AS CHAR) AS `the ssn`, \
+         CONVERT(DECODE(b, ?) USING utf8mb4) 'c' FROM t WHERE d = ?",
+        "SELECT CAST(UNHEX(t.ssn) AS BINARY) AS `onionskin$function_0`, \
+         CAST(b AS BINARY) AS `onionskin$function_1` FROM t WHERE d = ?1 \
+         | the ssn: AES_DECRYPT @key 0 as text | c: DECODE 1 as text",
+    );
+    reads(
+        "SELECT AES_DECRYPT(ssn, 'k', iv) AS s FROM t",
+        "SELECT CAST(CONCAT(CHAR(LEAST(LENGTH(iv), 16)), LEFT(CAST(iv AS BINARY), 16), \
+         CAST(ssn AS BINARY)) AS BINARY) AS `onionskin$function_0` FROM t \
+         | s: AES_DECRYPT 0 NULL with vector",
+    );
+    reads(
+        "SELECT AES_DECRYPT(AES_ENCRYPT('x', 'k'), 'k')",
+        "SELECT CAST({AES_ENCRYPT 0 1} AS BINARY) AS `onionskin$function_0` \
+         | AES_DECRYPT(AES_ENCRYPT('x', 'k'), 'k'): AES_DECRYPT 2",
+    );
+}
+
+#[test]
+fn conditions_compare_ciphertexts() {
+    reads(
+        "SELECT id FROM t WHERE b = 5 AND AES_DECRYPT(a, 'k') = 'x' ORDER BY id",
+        "SELECT id FROM t WHERE b = 5 AND (a IN (CAST({AES_ENCRYPT 2 1} AS BINARY)) \
+         AND CAST(a AS BINARY) IN (CAST({AES_ENCRYPT 2 1} AS BINARY))) ORDER BY id",
+    );
+    reads(
+        "DELETE FROM t WHERE ? = AES_DECRYPT(t.a, @key, ?)",
+        "DELETE FROM t WHERE (t.a IN (CAST({AES_ENCRYPT 0 @key 1} AS BINARY)) \
+         AND CAST(t.a AS BINARY) IN (CAST({AES_ENCRYPT 0 @key 1} AS BINARY)))",
+    );
+    reads(
+        "UPDATE t SET b = 6 WHERE AES_DECRYPT(UNHEX(a), 'k') IN ('x', NULL) LIMIT 1",
+        "UPDATE t SET b = 6 WHERE (UNHEX(a) IN (CAST({AES_ENCRYPT 2 1} AS BINARY), CAST({AES_ENCRYPT NULL 1} AS BINARY)) \
+         AND CAST(UNHEX(a) AS BINARY) IN (CAST({AES_ENCRYPT 2 1} AS BINARY), CAST({AES_ENCRYPT NULL 1} AS BINARY))) LIMIT 1",
+    );
+}
+
+#[test]
+fn variables_that_are_kept_get_no_value_at_the_server() {
+    reads("SET @key = 'secret'", "SET @key = NULL | @key = 0");
+    reads(
+        "SET @a = 5, @KEY := UNHEX(SHA2('x', 512)), autocommit = 1;",
+        "SET @a = 5, @KEY := NULL, autocommit = 1; | @key = {UNHEX {SHA2 1 2}}",
+    );
+    reads("SET @other = 'x'", "as it is");
+    for sql in [
+        "SELECT @key",
+        "SET @other = @key",
+        "SET @key = (SELECT 1)",
+        "SET @key = @other",
+        "SELECT 1 INTO @key",
+        "SELECT @key := 'x'",
+        "SET @key = 'x'; SELECT 1",
+        "INSERT INTO t VALUES (HEX(@key))",
+        "EXECUTE s USING @key",
+    ] {
+        assert!(told(sql).starts_with("refused "), "{sql}: {}", told(sql));
+    }
+}
+
+#[test]
+fn what_is_not_computed_is_refused() {
+    for sql in [
+        "UPDATE t SET a = AES_ENCRYPT(b, 'k')",
+        "SELECT AES_ENCRYPT(b, 'k') FROM t",
+        "SELECT AES_ENCRYPT('x', @other)",
+        "SELECT MD5(CONCAT(salt, 'password')) FROM t",
+        "SELECT MD5(CONCAT(salt, ?)) FROM t",
+        "SELECT * FROM t WHERE NOT AES_DECRYPT(a, 'k') = 'x'",
+        "SELECT * FROM t WHERE AES_DECRYPT(a, 'k') = 'x' OR b = 5",
+        "SELECT * FROM t WHERE AES_DECRYPT(a, 'k') <> 'x'",
+        "SELECT * FROM t WHERE AES_DECRYPT(a, 'k') LIKE 'x'",
+        "SELECT * FROM t WHERE AES_DECRYPT(a, 'k') = b",
+        "SELECT * FROM t WHERE AES_DECRYPT(a, 'k') NOT IN ('x')",
+        "SELECT * FROM t WHERE AES_DECRYPT(a, 'k', iv) = 'x'",
+        "SELECT * FROM t WHERE AES_DECRYPT(a, 'k', RANDOM_BYTES(16)) = 'x'",
+        "SELECT * FROM t WHERE DECODE(a, 'k') = 'x'",
+        "SELECT * FROM t WHERE b BETWEEN 1 AND AES_DECRYPT(a, 'k') = 'x'",
+        "SELECT * FROM t WHERE (AES_DECRYPT(a, 'k') = 'x') IS NULL",
+        "SELECT * FROM t WHERE AES_DECRYPT(a, 'k') = 'x' IS NULL",
+        "SELECT * FROM t WHERE c = AES_DECRYPT(a, 'k') = 'x'",
+        "SELECT * FROM t HAVING AES_DECRYPT(a, 'k') = 'x'",
+        "SELECT LENGTH(AES_DECRYPT(a, 'k')) FROM t",
+        "SELECT DISTINCT AES_DECRYPT(a, 'k') FROM t",
+        "SELECT AES_DECRYPT(a, 'k') FROM t GROUP BY a",
+        "SELECT AES_DECRYPT(a, 'k') FROM t UNION SELECT 1",
+        "SELECT AES_DECRYPT(a, 'k') FROM t ORDER BY 1",
+        "SELECT AES_DECRYPT(a, 'k') AS b FROM t ORDER BY B DESC",
+        "SELECT AES_DECRYPT(a, 'k') AS b FROM t ORDER BY LENGTH(`b`) LIMIT 5",
+        "SELECT AES_DECRYPT(a, 'k') INTO @x FROM t",
+        "SELECT AES_DECRYPT(a, b) FROM t",
+        "SELECT AES_DECRYPT(?, 'k')",
+        "SELECT AES_DECRYPT(a, @other) FROM t",
+        "SELECT * FROM (SELECT AES_DECRYPT(a, 'k') AS a FROM t) x",
+        "(SELECT AES_DECRYPT(a, 'k') FROM t)",
+        "INSERT INTO t SELECT AES_DECRYPT(a, 'k') FROM t",
+        "CREATE VIEW v AS SELECT AES_DECRYPT(a, 'k') FROM t",
+        "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET NEW.a = AES_ENCRYPT(NEW.a, 'k')",
+        "SELECT /*!50000 AES_ENCRYPT('x', 'k') */",
+        "PREPARE s FROM 'SELECT AES_ENCRYPT(\"x\", \"k\")'",
+        "EXECUTE IMMEDIATE 'SELECT AES_ENCRYPT(\"x\", \"k\")'",
+        "SELECT AES_DECRYPT(a, 'k') FROM t; SELECT 1",
+    ] {
+        assert!(told(sql).starts_with("refused "), "{sql}: {}", told(sql));
+    }
+    reads("SELECT Aes_Encrypt('x')", "count Aes_Encrypt");
+    reads("SELECT MD5()", "count MD5");
+}
+
+#[test]
+fn names_and_digests_of_columns_stay() {
+    for sql in [
+        "SELECT MD5(name), SHA2(CONCAT(a, b), 256) FROM t",
+        "CREATE TABLE password (id INT, INDEX encode (id))",
+        "CREATE INDEX i ON md5 (a)",
+        "INSERT INTO password (a) VALUES ('x')",
+        "SELECT mine.md5('x')",
+        "SELECT password, encode FROM users",
+        "INSERT INTO users (id, password) VALUES (1, 'x')",
+        "INSERT INTO texts VALUES ('call AES_ENCRYPT(1, 2)')",
+        "SELECT 'AES_ENCRYPT(1, 2)'",
+        "SELECT RANDOM_BYTES(16)",
+    ] {
+        reads(sql, "as it is");
+    }
+    reads(
+        "SELECT * FROM t JOIN u ON MD5('x') = u.a",
+        "SELECT * FROM t JOIN u ON {MD5 0} = u.a",
+    );
+    reads(
+        "SELECT a FROM t WHERE MD5(MD5('x')) = MD5(b)",
+        "SELECT a FROM t WHERE {MD5 {MD5 0}} = MD5(b)",
+    );
+}

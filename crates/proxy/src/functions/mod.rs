@@ -1,0 +1,288 @@
+//! Cryptographic functions that the proxy computes, with `[functions] evaluate`.
+//!
+//! A command of the client's is exchanged here for one without keys and texts, before anything else
+//! looks at it (`onionskin_plan::functions` says how). Results take the place of calls in the text;
+//! in a prepared statement a parameter does, which each execution gets anew. So neither the planner
+//! nor the server can meet what was cut out.
+//!
+//! `evaluate.rs` computes, `prepared.rs` exchanges the commands of prepared statements, `open.rs`
+//! opens columns of results.
+
+mod evaluate;
+mod open;
+mod prepared;
+
+use std::collections::BTreeMap;
+
+use ahash::AHashMap;
+use onionskin_plan::functions::{self, Call, CallError, Calls, Opening, Piece};
+use onionskin_plan::{Action, Template, errors};
+use onionskin_wire::messages::Command;
+use zeroize::Zeroizing;
+
+use self::evaluate::Evaluator;
+use self::open::Ready;
+pub(crate) use self::open::ResultOpener;
+use self::prepared::PreparedCalls;
+use crate::bind::Values;
+use crate::error::{Failure, Outcome};
+use crate::exchange::Question;
+use crate::hex::{put_hex, unhex};
+use crate::open::Opener;
+use crate::session::{Execution, Protocol, Session};
+
+/// `[functions]`, where it says `evaluate`.
+#[derive(Debug, Default)]
+pub struct FunctionsConfig {
+    /// Variables whose values stay here: names in small letters, without `@`.
+    pub secrets: Vec<String>,
+    /// The keys that `KEY('name')` stands for.
+    pub keys: BTreeMap<String, Zeroizing<Vec<u8>>>,
+}
+
+/// What a session knows of functions.
+#[derive(Default)]
+pub(crate) struct Functions {
+    /// The variables that are kept here, those that were set.
+    secrets: AHashMap<String, Option<Zeroizing<Vec<u8>>>>,
+    /// The columns of the running statement's result that are opened or named here.
+    openings: Vec<Ready>,
+    /// Prepared statements with calls, by their ids.
+    prepared: AHashMap<u32, PreparedCalls>,
+    /// Parameters of the client's statement that is being prepared, if it has calls.
+    preparing: Option<usize>,
+}
+
+impl Functions {
+    /// The session begins anew.
+    pub fn clear(&mut self) {
+        *self = Functions::default();
+    }
+
+    /// Whether columns of the running statement's result are opened or named here.
+    pub fn opens(&self) -> bool {
+        !self.openings.is_empty()
+    }
+
+    /// Whether the statement that is being prepared has calls.
+    pub fn prepares(&self) -> bool {
+        self.preparing.is_some()
+    }
+
+    /// The parameters that the client knows of, of a statement that the server has prepared with so
+    /// many.
+    pub fn client_parameters(&self, servers: usize) -> usize {
+        self.preparing.unwrap_or(servers)
+    }
+
+    /// What opens columns of the running statement's result, if there are such; their definitions
+    /// become those that the client sees.
+    pub fn opener(&self, definitions: &mut [Vec<u8>]) -> Outcome<Option<ResultOpener>> {
+        match self.opens() {
+            true => ResultOpener::new(&self.openings, definitions),
+            false => Ok(None),
+        }
+    }
+}
+
+impl Session {
+    /// Exchanges a text for one without calls that the proxy computes.
+    pub(crate) fn compute_calls(&mut self) -> Outcome<()> {
+        self.functions.openings.clear();
+        let Some(calls) = self.calls()? else {
+            return Ok(());
+        };
+        let sql = self
+            .client
+            .last_payload()
+            .get(1..)
+            .unwrap_or_default()
+            .to_vec();
+        let literals = self.literals_of(&sql)?;
+        let values = Values::of_text(&sql, &literals.literals);
+        let mut text = vec![Command::Query.to_byte()];
+        let asked = self.ask_variables(&calls)?;
+        let evaluator = self.evaluator(values, &asked)?;
+        for piece in &calls.pieces {
+            match piece {
+                Piece::Sql(sql) => text.extend_from_slice(sql),
+                Piece::Parameter(_) => text.push(b'?'),
+                Piece::Computed(call) => {
+                    let computed = evaluator.call(call)?;
+                    put_constant(call, computed.as_deref(), &mut text);
+                }
+            }
+        }
+        let openings = ready(&evaluator, &calls.openings)?;
+        let mut kept = Vec::new();
+        for (name, term) in &calls.assigned {
+            kept.push((name.clone(), evaluator.term(term)?.map(Zeroizing::new)));
+        }
+        self.functions.openings = openings;
+        self.functions.secrets.extend(kept);
+        self.client.replace_last_payload(text);
+        Ok(())
+    }
+
+    /// The calls in the client's command, a text or a preparation.
+    fn calls(&self) -> Outcome<Option<Calls>> {
+        let Some(config) = &self.shared.config.functions else {
+            return Ok(None);
+        };
+        let sql = self.client.last_payload().get(1..).unwrap_or_default();
+        if !functions::may_call(sql, &config.secrets) {
+            return Ok(None);
+        }
+        if !self.state.tracked || !self.state.mode_is_read || self.state.client_charset.is_none() {
+            let about = "a text that cannot be read";
+            return Err(Failure::refused(&errors::FUNCTION, about));
+        }
+        let calls = functions::read(sql, self.state.lex_mode(), &config.secrets);
+        calls.map_err(|error| match error {
+            CallError::Refused(refusal) => refusal.into(),
+            CallError::ArgumentCount(name) => wrong_count(&name),
+        })
+    }
+
+    fn literals_of(&self, sql: &[u8]) -> Outcome<Template> {
+        let mut template = Template::default();
+        match template.read_unfolded(sql, self.state.lex_mode()) {
+            Ok(()) => Ok(template),
+            Err(_) => Err(Failure::refused(&errors::INTERNAL, "literals")),
+        }
+    }
+
+    fn evaluator<'a>(
+        &'a self,
+        values: Values<'a>,
+        asked: &'a [(Vec<u8>, Option<Vec<u8>>)],
+    ) -> Outcome<Evaluator<'a>> {
+        let config = self.shared.config.functions.as_ref();
+        Ok(Evaluator {
+            state: &self.state,
+            config: config.ok_or_else(|| Failure::refused(&errors::INTERNAL, "functions"))?,
+            secrets: &self.functions.secrets,
+            values,
+            asked,
+        })
+    }
+
+    /// Asks the server for the variables that calls need: initialization vectors, salts and the
+    /// like.
+    fn ask_variables(&mut self, calls: &Calls) -> Outcome<Vec<(Vec<u8>, Option<Vec<u8>>)>> {
+        let mut names: Vec<&[u8]> = Vec::new();
+        for piece in &calls.pieces {
+            if let Piece::Computed(call) = piece {
+                call.variables(&mut names);
+            }
+        }
+        let opened = calls.openings.iter().filter_map(|o| o.call.as_ref());
+        opened
+            .flat_map(|call| &call.rest)
+            .for_each(|term| term.variables(&mut names));
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let asked: Vec<Vec<u8>> = names.iter().map(|n| [b"HEX(", *n, b")"].concat()).collect();
+        let question = [b"SELECT ".as_slice(), &asked.join(b", ".as_slice())].concat();
+        self.keep_found();
+        let rows = self.server.rows(&question)?;
+        let row = rows.into_iter().next().unwrap_or_default();
+        let mut all = Vec::with_capacity(names.len());
+        for (name, cell) in names.iter().zip(row) {
+            let value = match cell {
+                None => None,
+                Some(digits) => Some(unhex(&digits).ok_or_else(|| {
+                    Failure::refused(&errors::FUNCTION, "the value of a variable")
+                })?),
+            };
+            all.push((name.to_vec(), value));
+        }
+        Ok(all)
+    }
+
+    /// Does what the plan says of a statement with columns that functions open.
+    pub(crate) fn run_opening(&mut self, execution: &Execution) -> Outcome<Option<Opener>> {
+        let keyed = execution.keyed;
+        self.must_open_here(&keyed.plan.action)?;
+        let (question, items) = match &keyed.plan.action {
+            Action::Refuse(refusal) => return Err(refusal.clone().into()),
+            Action::Server { text, result } => {
+                let question = self.send(execution, text, false)?;
+                (question, result.as_deref())
+            }
+            _ => (self.put_relayed(execution)?, None),
+        };
+        self.open_result(question, keyed, items, execution.is_binary())
+    }
+
+    /// Sends a statement that is relayed.
+    fn put_relayed(&mut self, execution: &Execution) -> Outcome<Question> {
+        self.check_temporary(execution.keyed)?;
+        if let Protocol::Binary {
+            statement, payload, ..
+        } = execution.protocol
+        {
+            return self.put_renumbered(statement, payload);
+        }
+        self.say_next_transaction()?;
+        let question = self.server.put_query(execution.values.sql)?;
+        self.server.flush()?;
+        Ok(question)
+    }
+
+    /// Refuses what does not show a result's columns as the server sends them: cells would not be
+    /// opened.
+    pub(crate) fn must_open_here(&self, action: &Action) -> Outcome<()> {
+        match action {
+            Action::Relay
+            | Action::Server {
+                result: Some(_), ..
+            }
+            | Action::Refuse(_) => Ok(()),
+            _ => {
+                let about = "in a statement that the proxy or the scratch engine finishes";
+                Err(Failure::refused(&errors::FUNCTION, about))
+            }
+        }
+    }
+}
+
+/// What the openings need to open cells.
+fn ready(evaluator: &Evaluator, openings: &[Opening]) -> Outcome<Vec<Ready>> {
+    let each = openings.iter().map(|opening| {
+        let call = opening.call.as_ref();
+        let key = call.map(|call| evaluator.key(call)).transpose()?;
+        Ready::new(opening, key, evaluator.state)
+    });
+    each.collect()
+}
+
+/// The servers' error for a call with too few or too many arguments.
+fn wrong_count(name: &str) -> Failure {
+    let message = format!("Incorrect parameter count in the call to native function '{name}'");
+    Failure::Server {
+        code: 1582,
+        state: *b"42000",
+        message: message.into_bytes(),
+    }
+}
+
+/// Writes what a call gives as a literal.
+fn put_constant(call: &Call, value: Option<&[u8]>, out: &mut Vec<u8>) {
+    match value {
+        None => out.extend_from_slice(b"NULL"),
+        Some(text) if call.function.gives_text() => {
+            // digits, letters and an asterisk
+            out.push(b'\'');
+            out.extend_from_slice(text);
+            out.push(b'\'');
+        }
+        Some(bytes) => {
+            out.extend_from_slice(b"_binary ");
+            put_hex(bytes, out);
+        }
+    }
+}
