@@ -43,6 +43,11 @@ pub const TARGETS: &[Target] = &[
         seeds: statements::seeds,
     },
     Target {
+        name: "functions",
+        run: statements::functions,
+        seeds: statements::function_seeds,
+    },
+    Target {
         name: "deep",
         run: deep::run,
         seeds: deep::seeds,

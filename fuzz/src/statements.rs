@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use onionskin_plan::functions::{self, Piece};
 use onionskin_plan::lex::{LexError, Lexer, TokenKind, split};
 use onionskin_plan::{
     Action, Catalog, Known, LexMode, Outcome, Request, Settings, Template, UseScratch,
@@ -22,6 +23,59 @@ fn lex_mode(flags: u8) -> LexMode {
             _ => Charset::from_name("gbk").unwrap_or_default(),
         },
     }
+}
+
+/// The first byte holds flags of `sql_mode`. Nothing is left to compute in what is left of a
+/// statement whose calls were cut out, and no variable that is kept.
+pub fn functions(input: &[u8]) {
+    let Some((&flags, sql)) = input.split_first() else {
+        return;
+    };
+    let mode = lex_mode(flags);
+    let secrets = ["key".to_owned()];
+    let Ok(Some(calls)) = functions::read(sql, mode, &secrets) else {
+        return;
+    };
+    let mut left = Vec::new();
+    for piece in &calls.pieces {
+        match piece {
+            Piece::Sql(sql) => left.extend_from_slice(sql),
+            Piece::Computed(_) => left.extend_from_slice(b"'text'"),
+            Piece::Parameter(_) => left.push(b'?'),
+        }
+    }
+    // of a SET, NULL is left to be assigned
+    let again = functions::read(&left, mode, &secrets);
+    let is_done = match &again {
+        Ok(None) => true,
+        Ok(Some(again)) => !calls.assigned.is_empty() && again.openings.is_empty(),
+        Err(_) => false,
+    };
+    assert!(is_done, "{again:?} is left of {}", left.escape_ascii());
+    let behind = |n: &usize| *n < calls.parameters;
+    let parameters = calls.pieces.iter().filter_map(|piece| match piece {
+        Piece::Parameter(n) => Some(*n),
+        _ => None,
+    });
+    let parameters: Vec<usize> = parameters.collect();
+    assert!(parameters.is_sorted() && parameters.iter().all(behind));
+}
+
+/// Statements with calls.
+pub fn function_seeds() -> Vec<Vec<u8>> {
+    let statements = [
+        "INSERT INTO t VALUES (1, AES_ENCRYPT('x', 'k'), ?, MD5(?))",
+        "SELECT id, AES_DECRYPT(a, @key) AS x, SHA2('y', 256) FROM t WHERE b = ? ORDER BY id",
+        "SELECT CAST(AES_DECRYPT(UNHEX(a), 'k', iv) AS CHAR) FROM t LIMIT 5",
+        "UPDATE t SET a = AES_ENCRYPT('x', UNHEX(SHA2('k', 512))) WHERE AES_DECRYPT(a, 'k') = 'x'",
+        "DELETE FROM t WHERE b = 5 AND AES_DECRYPT(a, ?) IN ('x', 'y') LIMIT 1",
+        "SET @key = CONCAT('a', 'b'), @other := 5; SELECT MD5(a) FROM t",
+        "SELECT DECODE(a, 'k') x, PASSWORD('p') FROM t GROUP BY a UNION SELECT 1, 2",
+        "CREATE TABLE md5 (password INT, KEY encode (password))",
+        "SELECT /*! SHA('x'), */ `aes_encrypt` ('x', KEY('k')), t.md5('x') /* sha( */ -- x",
+    ];
+    let with_flags = |sql: &&str| [0, 1, 2].map(|flags| [&[flags], sql.as_bytes()].concat());
+    statements.iter().flat_map(with_flags).collect()
 }
 
 /// The first byte holds flags of `sql_mode`, the rest is the text of one or more statements.

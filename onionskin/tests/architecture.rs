@@ -12,6 +12,7 @@ use std::path::Path;
 const LAYOUT: &[(&str, &[&str])] = &[
     ("sm4", &[]),
     ("wire", &[]),
+    ("functions", &[]),
     ("value", &[]),
     ("crypt", &["sm4"]),
     ("keys", &["crypt"]),
@@ -22,7 +23,14 @@ const LAYOUT: &[(&str, &[&str])] = &[
     (
         "proxy",
         &[
-            "physical", "plan", "wire", "schema", "keys", "crypt", "value",
+            "physical",
+            "plan",
+            "wire",
+            "schema",
+            "keys",
+            "crypt",
+            "value",
+            "functions",
         ],
     ),
     (

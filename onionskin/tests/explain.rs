@@ -8,6 +8,7 @@ use support::*;
 
 on_both_servers!(
     what_becomes_of_a_statement_is_told,
+    functions_that_the_proxy_computes_are_told,
     what_looks_harmless_is_told_apart,
     many_statements_get_a_line_each,
     a_definition_is_shown_and_cannot_be_used,
@@ -80,6 +81,26 @@ fn what_becomes_of_a_statement_is_told(kind: Kind) {
     session.must("SET GLOBAL require_secure_transport = ON");
     let (code, text) = place.in_app("SELECT id FROM users WHERE name = 'secret'");
     assert_eq!(code, 0, "{text}");
+}
+
+fn functions_that_the_proxy_computes_are_told(kind: Kind) {
+    let Some(place) = place(kind) else {
+        return;
+    };
+    let file = place.proxy.folder().join("onionskin.toml");
+    let settings = std::fs::read_to_string(&file).expect("a configuration");
+    std::fs::write(&file, settings + "[functions]\nevaluate = true\n").expect("written");
+    let (code, text) = place.in_app("SELECT id FROM users WHERE name = SHA2('secret', 256)");
+    assert_eq!(code, 0, "{text}");
+    assert!(text.contains("a function computed by the proxy"), "{text}");
+    assert!(
+        text.contains("<equality token of app.users.name>"),
+        "{text}"
+    );
+    assert!(!text.contains("secret"), "{text}");
+    let (code, text) = place.in_app("SELECT AES_ENCRYPT(p, 'secret') FROM users");
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("refused: OS1042"), "{text}");
 }
 
 /// All of it gave "relayed untouched" and nothing else.

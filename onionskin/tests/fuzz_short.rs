@@ -30,6 +30,11 @@ fn plans() {
 }
 
 #[test]
+fn functions() {
+    run("functions");
+}
+
+#[test]
 fn deep() {
     run("deep");
 }
@@ -68,6 +73,7 @@ fn every_target_is_run() {
             "packets",
             "splitter",
             "plans",
+            "functions",
             "deep",
             "ciphertext",
             "comments",

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use onionskin_physical::{definition_text, with_ids};
+use onionskin_plan::functions::{self, CallError, Piece as FunctionPiece};
 use onionskin_plan::{
     Action, COLLATION, Catalog, Ddl, Effect, Known, LexMode, Outcome as PlanOutcome, Piece, Plan,
     Purpose, Request, Scratch, Settings, Template, UseScratch, tables_named,
@@ -13,6 +14,7 @@ use onionskin_schema::{COMMENT_MARK, NewColumn, PinnedTable, Pins, Policy, Table
 use onionskin_value::Family;
 
 use crate::config::Config;
+use crate::functions::FunctionsConfig;
 
 /// What there is to say about a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +52,35 @@ pub fn statements(text: &str) -> Result<Vec<&str>, String> {
 /// Explains a statement against a schema that `load` reads: it is asked for tables by their names
 /// and answers with what [`onionskin_schema::tables_from_rows`] makes of them.
 pub fn explain(
+    config: &Config,
+    sql: &str,
+    database: Option<&str>,
+    family: Family,
+    load: &mut LoadTables<'_>,
+) -> Result<Explained, String> {
+    let lex = LexMode::default();
+    if let Some(functions) = &config.functions
+        && let Some(exchanged) = exchanged(functions, sql, lex)
+    {
+        let (left, calls) = match exchanged {
+            Ok(exchanged) => exchanged,
+            Err(refused) => return Ok(refused),
+        };
+        let mut explained = explain_text(config, &left, database, family, load)?;
+        explained.what = match calls {
+            1 => format!("a function computed by the proxy; then {}", explained.what),
+            _ => format!(
+                "{calls} functions computed by the proxy; then {}",
+                explained.what
+            ),
+        };
+        return Ok(explained);
+    }
+    explain_text(config, sql, database, family, load)
+}
+
+/// Explains a statement without calls that the proxy computes.
+fn explain_text(
     config: &Config,
     sql: &str,
     database: Option<&str>,
@@ -114,6 +145,49 @@ pub fn explain(
         }
     }
     Err("the schema keeps changing".into())
+}
+
+/// A statement without the calls that the proxy computes, and how many these are; or why they are
+/// refused. `None`: it has none.
+fn exchanged(
+    functions: &FunctionsConfig,
+    sql: &str,
+    lex: LexMode,
+) -> Option<Result<(String, usize), Explained>> {
+    let refused = |what: String, refused: String| Explained {
+        tier: 0,
+        what: format!("refused: {what}"),
+        server_text: String::new(),
+        learns: Vec::new(),
+        refused: Some(refused),
+        findings: Vec::new(),
+    };
+    let calls = match functions::read(sql.as_bytes(), lex, &functions.secrets) {
+        Ok(calls) => calls?,
+        Err(CallError::Refused(refusal)) => {
+            return Some(Err(refused(refusal.message(), refusal.to_string())));
+        }
+        Err(CallError::ArgumentCount(name)) => {
+            let what = format!("{name} has another number of arguments");
+            return Some(Err(refused(what.clone(), what)));
+        }
+    };
+    let mut left = Vec::new();
+    let mut count = calls.openings.iter().filter(|o| o.call.is_some()).count();
+    for piece in &calls.pieces {
+        match piece {
+            FunctionPiece::Sql(sql) => left.extend_from_slice(sql),
+            FunctionPiece::Parameter(_) => left.push(b'?'),
+            FunctionPiece::Computed(call) => {
+                count += 1;
+                left.extend_from_slice(match call.function.gives_text() {
+                    true => b"''",
+                    false => b"_binary x''",
+                });
+            }
+        }
+    }
+    Some(Ok((String::from_utf8_lossy(&left).into_owned(), count)))
 }
 
 type Found = Option<Arc<Table>>;

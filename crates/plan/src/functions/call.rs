@@ -5,6 +5,9 @@ use std::ops::Range;
 use super::{CallError, Reader, refused};
 use crate::lex::{LexMode, LiteralKind, Token, TokenKind};
 
+/// How deep calls and parentheses of constants may be.
+const MAX_DEPTH: usize = 32;
+
 /// A function that the proxy computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
@@ -78,6 +81,12 @@ impl Function {
 
     fn listed(name: &[u8]) -> Option<Function> {
         Self::find(&Self::LISTED, name)
+    }
+
+    /// Whether one of them has this name, which may stand in back quotes.
+    pub(super) fn is_named(name: &[u8]) -> bool {
+        let inner = name.strip_prefix(b"`").and_then(|n| n.strip_suffix(b"`"));
+        Self::any(inner.unwrap_or(name)).is_some()
     }
 
     fn any(name: &[u8]) -> Option<Function> {
@@ -288,9 +297,18 @@ impl Reader<'_> {
         function: Function,
         at: usize,
     ) -> Result<Option<Call>, CallError> {
+        self.call_within(function, at, 0)
+    }
+
+    fn call_within(
+        &self,
+        function: Function,
+        at: usize,
+        depth: usize,
+    ) -> Result<Option<Call>, CallError> {
         let mut arguments = Vec::new();
         for range in self.arguments_at(function, at)? {
-            match self.term(range)? {
+            match self.term_within(range, depth)? {
                 Some(term) => arguments.push(term),
                 None => return Ok(None),
             }
@@ -305,6 +323,13 @@ impl Reader<'_> {
 
     /// The constant that these tokens are; `None` if they are something else.
     pub(super) fn term(&self, range: Range<usize>) -> Result<Option<Term>, CallError> {
+        self.term_within(range, 0)
+    }
+
+    fn term_within(&self, range: Range<usize>, depth: usize) -> Result<Option<Term>, CallError> {
+        if depth > MAX_DEPTH {
+            return Err(refused("calls within each other"));
+        }
         let Some(tokens) = self.tokens.get(range.clone()) else {
             return Ok(None);
         };
@@ -329,12 +354,12 @@ impl Reader<'_> {
                 _ => None,
             },
             [open, .., _] if open.is(b'(') && closes_at_end(self.tokens, &range, 0) => {
-                self.term(range.start + 1..range.end - 1)?
+                self.term_within(range.start + 1..range.end - 1, depth + 1)?
             }
             [_, open, ..] if open.is(b'(') && closes_at_end(self.tokens, &range, 1) => {
                 let name = self.called_at(range.start).and_then(Function::any);
                 let call = match name {
-                    Some(function) => self.constant_call(function, range.start)?,
+                    Some(function) => self.call_within(function, range.start, depth + 1)?,
                     None => None,
                 };
                 call.map(|call| Term::Call(Box::new(call)))
@@ -344,8 +369,7 @@ impl Reader<'_> {
     }
 
     fn value(&self, at: usize, negative: bool) -> Term {
-        let is_literal = |t: &&Token| matches!(t.kind, TokenKind::Literal(_));
-        let index = self.tokens[..at].iter().filter(is_literal).count();
+        let index = self.before[at].literals;
         Term::Value { index, negative }
     }
 

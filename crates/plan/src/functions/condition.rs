@@ -111,7 +111,7 @@ impl Reader<'_> {
         let ends = opens(call) && closing(self.tokens, call + 1)? + 1 == term.end;
         ends.then(|| Compared {
             call,
-            with: vec![term.start..equals],
+            with: std::iter::once(term.start..equals).collect(),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::call::{Function, Term, between_commas, closing};
-use super::{Call, CallError, OPENED, OpenCall, Opening, Piece, Reader, refused};
+use super::{Call, CallError, OPENED, OpenCall, Opening, Piece, Reader, is_parameter, refused};
 use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::text::identifier;
 
@@ -316,7 +316,6 @@ impl Reader<'_> {
         let Some(first) = self.tokens.get(range.start).filter(|_| !range.is_empty()) else {
             return Err(refused("an argument that is missing"));
         };
-        let is_parameter = |t: &Token| t.kind == TokenKind::Literal(LiteralKind::Parameter);
         if self.tokens[range.clone()].iter().any(is_parameter) {
             return Err(refused("a parameter in what is opened"));
         }

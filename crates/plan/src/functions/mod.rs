@@ -143,6 +143,7 @@ pub fn read(sql: &[u8], mode: LexMode, secrets: &[String]) -> Result<Option<Call
         sql,
         mode,
         tokens: &tokens,
+        before: Before::each(&tokens),
         secrets,
         calls: Calls::default(),
         taken: 0,
@@ -158,8 +159,7 @@ pub fn read(sql: &[u8], mode: LexMode, secrets: &[String]) -> Result<Option<Call
     if !computes {
         return Ok(None);
     }
-    let is_parameter = |t: &&Token| t.kind == TokenKind::Literal(LiteralKind::Parameter);
-    calls.parameters = tokens.iter().filter(is_parameter).count();
+    calls.parameters = tokens.iter().filter(|t| is_parameter(t)).count();
     let end = tokens.iter().rposition(|t| !t.is(b';'));
     calls.several = end.is_some_and(|end| tokens[..end].iter().any(|t| t.is(b';')));
     if calls.several && (!calls.openings.is_empty() || !calls.assigned.is_empty()) {
@@ -168,10 +168,36 @@ pub fn read(sql: &[u8], mode: LexMode, secrets: &[String]) -> Result<Option<Call
     Ok(Some(calls))
 }
 
+/// How many literals and parameters stand before a token.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    literals: usize,
+    parameters: usize,
+}
+
+impl Before {
+    fn each(tokens: &[Token]) -> Vec<Before> {
+        let mut counted = Before::default();
+        let before = tokens.iter().map(|token| {
+            let before = counted;
+            counted.literals += usize::from(matches!(token.kind, TokenKind::Literal(_)));
+            counted.parameters += usize::from(is_parameter(token));
+            before
+        });
+        before.collect()
+    }
+}
+
+fn is_parameter(token: &Token) -> bool {
+    token.kind == TokenKind::Literal(LiteralKind::Parameter)
+}
+
 struct Reader<'a> {
     sql: &'a [u8],
     mode: LexMode,
     tokens: &'a [Token],
+    /// What stands before each token.
+    before: Vec<Before>,
     secrets: &'a [String],
     calls: Calls,
     /// The end of what was taken over or left out, in bytes of the statement.
@@ -275,7 +301,7 @@ impl Reader<'_> {
                 )));
             }
             let Some(function) = self.function_at(at) else {
-                if token.kind == TokenKind::Literal(LiteralKind::Parameter) {
+                if is_parameter(&token) {
                     self.parameter(at);
                 }
                 at += 1;
@@ -295,8 +321,20 @@ impl Reader<'_> {
         }
         if let Some(call) = self.constant_call(function, at)? {
             self.must_hide_key(&call)?;
+            // parentheses behind it would make a call of it
+            let before = at.checked_sub(1).and_then(|at| self.tokens.get(at));
+            if before.is_some_and(|t| Function::is_named(t.text(self.sql))) {
+                return Err(refused("behind a name"));
+            }
             self.sql_up_to(self.tokens[at].start);
+            // two texts beside each other would be one, as in MD5('x') 'alias'
+            let (open, close) = match self.stands_beside_text(at, end) {
+                true => (" (", ") "),
+                false => ("", ""),
+            };
+            self.push_sql(open.as_bytes());
             self.calls.pieces.push(Piece::Computed(call));
+            self.push_sql(close.as_bytes());
             self.skip_to(end + 1);
             self.computes = true;
             return Ok(end + 1);
@@ -307,6 +345,17 @@ impl Reader<'_> {
         }
         let about = format!("{} of something that is no constant", function.name());
         Err(refused(about))
+    }
+
+    /// Whether a literal or a quoted name stands before or behind these tokens.
+    fn stands_beside_text(&self, start: usize, end: usize) -> bool {
+        let is_text = |t: &Token| match t.kind {
+            TokenKind::Literal(kind) => kind != LiteralKind::Parameter,
+            kind => kind == TokenKind::Quoted,
+        };
+        let before = start.checked_sub(1).and_then(|at| self.tokens.get(at));
+        let beside = [before, self.tokens.get(end + 1)];
+        beside.into_iter().flatten().any(is_text)
     }
 
     /// Whether these tokens hold no value that the server has not seen.
@@ -332,6 +381,7 @@ impl Reader<'_> {
 
     fn push_sql(&mut self, text: &[u8]) {
         match self.calls.pieces.last_mut() {
+            _ if text.is_empty() => {}
             Some(Piece::Sql(last)) => last.extend_from_slice(text),
             _ => self.calls.pieces.push(Piece::Sql(text.to_vec())),
         }
@@ -346,14 +396,9 @@ impl Reader<'_> {
     /// A parameter that goes on to the server.
     fn parameter(&mut self, at: usize) {
         self.sql_up_to(self.tokens[at].start);
-        let number = self.parameter_number(at);
+        let number = self.before[at].parameters;
         self.calls.pieces.push(Piece::Parameter(number));
         self.skip_to(at + 1);
-    }
-
-    fn parameter_number(&self, at: usize) -> usize {
-        let is_parameter = |t: &&Token| t.kind == TokenKind::Literal(LiteralKind::Parameter);
-        self.tokens[..at].iter().filter(is_parameter).count()
     }
 
     /// The name of a variable that the proxy keeps.

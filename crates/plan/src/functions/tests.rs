@@ -96,6 +96,10 @@ fn items_of_a_select_list_keep_their_names() {
          | AES_ENCRYPT('x', 'k')",
     );
     reads(
+        "SELECT MD5('z') 's', MD5('z')'t' FROM t",
+        "SELECT  ({MD5 0})  's',  ({MD5 2}) 't' FROM t",
+    );
+    reads(
         "SELECT DISTINCT MD5('z') = a  FROM t",
         "SELECT DISTINCT {MD5 0} = a AS `onionskin$function_0`  FROM t | MD5('z') = a",
     );
@@ -221,6 +225,31 @@ fn what_is_not_computed_is_refused() {
     }
     reads("SELECT Aes_Encrypt('x')", "count Aes_Encrypt");
     reads("SELECT MD5()", "count MD5");
+}
+
+#[test]
+fn long_texts_and_deep_calls_end_soon() {
+    let rows = vec!["(AES_ENCRYPT('text', 'key'), ?)"; 50_000].join(", ");
+    let long = format!("INSERT INTO t VALUES {rows}");
+    let deep = |open: &str| {
+        format!(
+            "SELECT MD5({}'x'{})",
+            open.repeat(50_000),
+            ")".repeat(50_000)
+        )
+    };
+    let begun = std::time::Instant::now();
+    let calls = read(long.as_bytes(), LexMode::default(), &[]);
+    assert_eq!(
+        calls.ok().flatten().map(|calls| calls.parameters),
+        Some(50_000)
+    );
+    for open in ["MD5(", "(", "CONCAT('a', ", "UPPER("] {
+        let sql = deep(open);
+        let calls = read(sql.as_bytes(), LexMode::default(), &[]);
+        assert!(calls.is_err(), "{open}");
+    }
+    assert!(begun.elapsed().as_secs() < 10);
 }
 
 #[test]
