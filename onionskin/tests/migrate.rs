@@ -7,6 +7,10 @@ mod writers;
 
 #[path = "migrate/refusals.rs"]
 mod refusals;
+
+#[path = "migrate/fixed_binary.rs"]
+mod fixed_binary;
+use fixed_binary::uuid_and_inet_are_carried;
 use support::*;
 
 use rand::rngs::StdRng;
@@ -30,6 +34,7 @@ on_both_servers!(
     a_new_uniqueness_never_costs_a_row,
     the_lock_is_given_back_when_much_is_left_to_write,
     changes_that_are_told_before_they_can_be_seen_are_not_lost,
+    uuid_and_inet_are_carried,
 );
 
 fn start(kind: Kind) -> Option<Server> {

@@ -24,6 +24,9 @@ mod connections;
 #[path = "types/protocol.rs"]
 mod protocol;
 
+#[path = "types/fixed_binary.rs"]
+mod fixed_binary;
+
 use ::mysql::Value;
 use bits::bits;
 use connections::{
@@ -32,6 +35,10 @@ use connections::{
 };
 use documents::documents;
 use edges::{numbers_and_dates_at_their_edges, signed_zeros};
+use fixed_binary::{
+    uuid_and_inet_are_defined, uuid_and_inet_are_found, uuid_and_inet_are_moved,
+    uuid_and_inet_are_stored, uuids_of_mixed_versions,
+};
 use members::members_of_enum_and_set;
 use protocol::{cursors_and_long_data, statements_in_texts};
 use support::*;
@@ -49,6 +56,11 @@ on_both_servers!(
     announced_collations,
     character_sets_that_stand_for_other_collations,
     signed_zeros,
+    uuid_and_inet_are_stored,
+    uuid_and_inet_are_found,
+    uuid_and_inet_are_defined,
+    uuid_and_inet_are_moved,
+    uuids_of_mixed_versions,
 );
 
 /// Runs a statement that writes, through the proxy first. One that it refuses is spared the plain

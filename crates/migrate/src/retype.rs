@@ -62,14 +62,15 @@ impl Retyping {
             Way::Number
         } else if is_exact(&from) && is_text(&to) || is_clock(&from) && is_text(&to) {
             Way::Text(Charset::Utf8mb4)
-        } else if is_text(&from) && is_text(&to) {
+        } else if is_text(&from) && (is_text(&to) || to.is_fixed_binary()) {
             Way::Text(from.charset())
         } else if is_clock(&from) && same_kind
             || matches!((from.kind, to.kind), (Kind::Date, Kind::DateTime { .. }))
             || from.is_enumerated() && (same_kind || is_text(&to))
+            || from.is_fixed_binary() && is_text(&to)
         {
             Way::Text(Charset::Utf8mb4)
-        } else if from.is_binary() && to.is_binary() {
+        } else if from.is_binary() && (to.is_binary() || to.is_fixed_binary()) {
             Way::Bytes
         } else {
             return None;

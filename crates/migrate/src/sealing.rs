@@ -275,7 +275,7 @@ fn plain_payload(
                 .map_err(|_| "a number is not understood".to_owned())?,
         ),
         _ if ty.is_binary() || ty.is_bit() => Input::Bytes(cell),
-        _ if ty.is_json_value() => Input::Text {
+        _ if ty.is_json_value() || ty.is_fixed_binary() => Input::Text {
             bytes: cell,
             charset: Charset::Utf8mb4,
         },

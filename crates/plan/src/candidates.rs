@@ -21,6 +21,7 @@
 
 use std::ops::Range;
 
+use onionskin_value::SqlType;
 use sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
 };
@@ -153,6 +154,12 @@ impl Narrowing<'_> {
     }
 }
 
+/// Whether what is kept of such values is no text. The letters of UUID and INET6 are ASCII, but
+/// whether their case counts is told by the collation of the pattern.
+fn is_no_text(ty: &SqlType) -> bool {
+    ty.is_enumerated() || ty.is_bit() || ty.is_json_value() || ty.is_fixed_binary()
+}
+
 /// `column LIKE constant`.
 struct Like<'e> {
     subject: &'e Expr,
@@ -179,12 +186,7 @@ impl Planner<'_> {
         let Some((place, column)) = self.column_of(subject, scope)? else {
             return Ok(None);
         };
-        // what is kept of these is no text
-        if column
-            .column()
-            .sql_type
-            .is_some_and(|ty| ty.is_enumerated() || ty.is_bit() || ty.is_json_value())
-        {
+        if column.column().sql_type.is_some_and(|ty| is_no_text(&ty)) {
             return Ok(None);
         }
         let Some((_, pattern)) = self.comparand(pattern, &column) else {

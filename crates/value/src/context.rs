@@ -134,6 +134,9 @@ pub enum Stored {
     Null,
     /// The payload was appended.
     Value,
+    /// The payload was appended that a NOT NULL column takes. In a column that allows NULL the value
+    /// is that.
+    NullOrValue,
 }
 
 /// The error that the server gives for a value, with its number and text.

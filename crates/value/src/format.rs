@@ -4,6 +4,7 @@
 use crate::charset::Charset;
 use crate::context::{DateTimeParts, TemporalKind};
 use crate::decimal;
+use crate::fixed_binary;
 use crate::members::Members;
 use crate::payload;
 use crate::temporal;
@@ -137,6 +138,9 @@ pub fn format_text(
                 return Err(FormatError::Malformed);
             }
             out.extend_from_slice(payload);
+        }
+        Kind::Uuid | Kind::Inet6 | Kind::Inet4 => {
+            fixed_binary::print(ty, payload, out).ok_or(FormatError::Malformed)?;
         }
         _ => string(ty, payload, ctx, out),
     }

@@ -23,7 +23,9 @@ mod collation;
 mod compare;
 mod context;
 mod decimal;
+mod fixed_binary;
 mod format;
+mod inet;
 mod json;
 mod like;
 mod members;
@@ -35,6 +37,7 @@ mod tables;
 mod temporal;
 mod time_zone;
 mod types;
+mod uuid;
 mod weight;
 mod wire_type;
 

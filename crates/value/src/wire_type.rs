@@ -1,6 +1,7 @@
 //! The column definition that a server sends for a column of a type.
 
 use crate::charset::Charset;
+use crate::fixed_binary;
 use crate::types::{Family, Kind, SqlType};
 
 /// What a column definition packet says about a column, without names and without the flags for
@@ -107,6 +108,7 @@ impl SqlType {
                 flags: FLAG_BLOB | FLAG_BINARY,
                 decimals: 0,
             },
+            Kind::Uuid | Kind::Inet6 | Kind::Inet4 => self.wire_fixed_binary(results_charset),
             _ => self.wire_string(results_charset),
         }
     }
@@ -127,8 +129,10 @@ impl SqlType {
         };
         let mut wire = natural.wire(family, results_charset);
         wire.flags &= !(FLAG_ZEROFILL | FLAG_BLOB);
-        if !self.is_character() {
-            wire.flags |= FLAG_BINARY;
+        match self.is_fixed_binary() {
+            true => wire.flags &= !FLAG_BINARY,
+            false if !self.is_character() => wire.flags |= FLAG_BINARY,
+            false => {}
         }
         if self.is_large() {
             // The bytes of the column are taken for characters.
@@ -157,6 +161,26 @@ impl SqlType {
             }
         }
         wire
+    }
+
+    /// The texts of UUID, INET6 and INET4, which are ASCII.
+    fn wire_fixed_binary(&self, results_charset: u16) -> WireType {
+        const LATIN1_SWEDISH_CI: u16 = 8;
+        let (charset, most) = match results_charset {
+            0 => (LATIN1_SWEDISH_CI, 1),
+            BINARY_CHARSET => (BINARY_CHARSET, 1),
+            results => {
+                let known = Charset::from_collation_id(results);
+                (results, known.map_or(1, |charset| charset.max_bytes()))
+            }
+        };
+        WireType {
+            column_type: 254,
+            charset,
+            length: fixed_binary::characters(self.kind) * most,
+            flags: FLAG_UNSIGNED | FLAG_BINARY,
+            decimals: 0,
+        }
     }
 
     fn wire_string(&self, results_charset: u16) -> WireType {

@@ -226,7 +226,7 @@ impl Table<'_> {
                 )
             }
             Ok(Stored::Null) => "N".to_owned(),
-            Ok(Stored::Value) => format!("={}", self.text(&payload)),
+            Ok(Stored::Value | Stored::NullOrValue) => format!("={}", self.text(&payload)),
         };
         for warning in warnings {
             let level = if warning.level == Level::Note {

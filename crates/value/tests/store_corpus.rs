@@ -145,7 +145,7 @@ fn outcome(ty: &SqlType, input: &str, ctx: &Context<'_>) -> Result<Vec<String>, 
             )]);
         }
         Ok(Stored::Null) => got.extend(["N".to_owned(), String::new()]),
-        Ok(Stored::Value) => {
+        Ok(Stored::Value | Stored::NullOrValue) => {
             let ctx = FormatContext {
                 time_zone: ctx.time_zone,
                 family: ctx.family,

@@ -433,6 +433,9 @@ impl Written {
             false => SqlType::parse(&self.type_text, Some(&collation))
                 .map_err(|e| self.refused(&e.to_string()))?,
         };
+        if sql_type.is_fixed_binary() && family != Family::MariaDb {
+            return Err(self.refused("a type that this server does not have"));
+        }
         if sql_type.collation.is_none() && sql_type.is_character() {
             return Err(self.refused("its collation"));
         }

@@ -13,7 +13,10 @@ const IMPOSSIBLE_CONVERSION: u16 = 3988;
 /// What a NOT NULL column without a default gets where the server is not strict.
 pub(super) fn implicit_default(ty: &SqlType) -> Input<'static> {
     let number = ty.is_numeric() || ty.is_bit() || matches!(ty.kind, Kind::Set(_) | Kind::Year);
-    if ty.is_temporal() || number {
+    if ty.is_fixed_binary() {
+        let zeros = &[0; 16];
+        Input::Bytes(&zeros[..ty.payload_fixed().unwrap_or_default().min(zeros.len())])
+    } else if ty.is_temporal() || number {
         Input::Integer {
             negative: false,
             magnitude: 0,

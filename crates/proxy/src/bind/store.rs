@@ -52,7 +52,8 @@ impl<'a> Binder<'a> {
                 self.null_for_not_null(wanted, &ctx, payload, &mut said.warnings)
             }
             Stored::Null => Ok(Bound::Null),
-            Stored::Value => Ok(Bound::Exact),
+            Stored::NullOrValue if wanted.used.column().nullable => Ok(Bound::Null),
+            Stored::Value | Stored::NullOrValue => Ok(Bound::Exact),
         }
     }
 

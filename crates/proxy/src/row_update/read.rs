@@ -315,7 +315,8 @@ impl Session {
         .map_err(|e| Failure::store(e, &used.path()))?;
         Ok(match stored {
             Stored::Null => None,
-            Stored::Value => Some(out),
+            Stored::NullOrValue if used.column().nullable => None,
+            Stored::Value | Stored::NullOrValue => Some(out),
         })
     }
 }

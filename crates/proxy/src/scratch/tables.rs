@@ -555,7 +555,7 @@ impl<'r> Loader<'r> {
                 format_text(ty, payload, &ctx, &mut text).map_err(damaged)?;
                 if ty.is_numeric() || ty.kind == Kind::Year {
                     self.sql.extend_from_slice(&text);
-                } else if ty.is_temporal() {
+                } else if ty.is_temporal() || ty.is_fixed_binary() {
                     self.quote(&text);
                 } else {
                     introduce(ty.charset(), &mut self.sql);

@@ -2,6 +2,7 @@
 
 mod bit;
 mod enumerated;
+mod fixed_binary;
 mod json;
 mod number;
 mod string;
@@ -109,6 +110,9 @@ pub fn store(
         Kind::Set(members) => enumerated::store_set(members, ty.charset(), input, &mut report, out)
             .map(|()| Stored::Value),
         Kind::Json => json::store_json(ty, input, &mut report, out).map(|()| Stored::Value),
+        Kind::Uuid | Kind::Inet6 | Kind::Inet4 => {
+            fixed_binary::store_fixed_binary(ty, input, &mut report, out)
+        }
         _ => string::store_string(ty, input, &mut report, out).map(|()| Stored::Value),
     };
     if stored.is_err() {

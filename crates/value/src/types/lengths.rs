@@ -2,7 +2,7 @@
 
 use super::{Kind, SqlType};
 use crate::collation::{Collation, Weights};
-use crate::decimal;
+use crate::{decimal, inet, uuid};
 
 /// The order key of a type, see [`crate::order_bytes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +90,9 @@ impl SqlType {
             Kind::Date => 3,
             Kind::Time { .. } | Kind::DateTime { .. } | Kind::Timestamp { .. } => 8,
             Kind::Year => 1,
+            Kind::Uuid => uuid::BYTES as u64,
+            Kind::Inet6 => inet::BYTES_6 as u64,
+            Kind::Inet4 => inet::BYTES_4 as u64,
         }
     }
 

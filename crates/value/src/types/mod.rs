@@ -61,6 +61,9 @@ pub enum Kind {
     Enum(Members),
     Set(Members),
     Json,
+    Uuid,
+    Inet6,
+    Inet4,
 }
 
 /// A column's logical type.
@@ -159,6 +162,11 @@ impl SqlType {
             characters,
             characters * u64::from(self.charset().max_bytes()),
         )
+    }
+
+    /// Whether this is MariaDB's UUID, INET6 or INET4: a few bytes that are written as texts.
+    pub fn is_fixed_binary(&self) -> bool {
+        matches!(self.kind, Kind::Uuid | Kind::Inet6 | Kind::Inet4)
     }
 
     /// Whether this is BIT.

@@ -77,9 +77,12 @@ fn kind(written: &Written<'_>, collation: Option<&str>) -> Result<Kind, TypeErro
         "year" => year(written)?,
 
         "json" => without_numbers(Kind::Json)?,
+        "uuid" => without_numbers(Kind::Uuid)?,
+        "inet6" => without_numbers(Kind::Inet6)?,
+        "inet4" => without_numbers(Kind::Inet4)?,
         "enum" | "set" | "geometry" | "point" | "linestring" | "polygon" | "multipoint"
-        | "multilinestring" | "multipolygon" | "geometrycollection" | "geomcollection" | "uuid"
-        | "inet4" | "inet6" | "vector" | "serial" | "xmltype" => {
+        | "multilinestring" | "multipolygon" | "geometrycollection" | "geomcollection"
+        | "vector" | "serial" | "xmltype" => {
             return Err(TypeError::Unsupported(written.name.to_owned()));
         }
         _ => return Err(written.malformed()),

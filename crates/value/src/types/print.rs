@@ -1,6 +1,7 @@
 //! A column type as each family of servers prints it.
 
 use super::{Family, Kind, SqlType};
+use crate::fixed_binary;
 
 impl SqlType {
     /// The type as this family prints it in SHOW CREATE TABLE and `COLUMN_TYPE`, without charset
@@ -38,6 +39,7 @@ impl SqlType {
             Kind::Bit { bits } => format!("bit({bits})"),
             Kind::Enum(members) => format!("enum({})", members.definition()),
             Kind::Set(members) => format!("set({})", members.definition()),
+            Kind::Uuid | Kind::Inet6 | Kind::Inet4 => fixed_binary::name(self.kind).to_owned(),
             Kind::Json => match family {
                 Family::MariaDb => "longtext".to_owned(),
                 Family::MySql => "json".to_owned(),

@@ -589,7 +589,16 @@ fn implicit(column: &Column) -> Option<String> {
     let ty = column.sql_type.as_ref()?;
     let text = ty.is_character() || ty.is_binary();
     let text = text || matches!(ty.kind, Kind::Set(_));
-    Some(if text { "''" } else { "0" }.to_string())
+    Some(
+        match ty.kind {
+            Kind::Uuid => "'00000000-0000-0000-0000-000000000000'",
+            Kind::Inet6 => "'::'",
+            Kind::Inet4 => "'0.0.0.0'",
+            _ if text => "''",
+            _ => "0",
+        }
+        .to_string(),
+    )
 }
 
 /// The temporary table: the target's columns, without its keys.
