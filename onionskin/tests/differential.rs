@@ -46,6 +46,8 @@ mod conditions;
 mod evaluations;
 #[path = "differential/finishing.rs"]
 mod finishing;
+#[path = "differential/fixed_binary.rs"]
+mod fixed_binary;
 #[path = "differential/key_lengths.rs"]
 mod key_lengths;
 #[path = "differential/known.rs"]

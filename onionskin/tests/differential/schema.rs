@@ -36,6 +36,10 @@ pub enum Type {
     /// Of [`MEMBERS`].
     Set,
     Bit(u32),
+    /// Only MariaDB has this one and the next two.
+    Uuid,
+    Inet6,
+    Inet4,
 }
 
 /// The members of every ENUM and SET.
@@ -148,6 +152,9 @@ impl Type {
             Type::Enum => format!("ENUM({})", MEMBERS.map(values::quoted).join(", ")),
             Type::Set => format!("SET({})", MEMBERS.map(values::quoted).join(", ")),
             Type::Bit(n) => format!("BIT({n})"),
+            Type::Uuid => "UUID".into(),
+            Type::Inet6 => "INET6".into(),
+            Type::Inet4 => "INET4".into(),
         }
     }
 
@@ -188,6 +195,25 @@ impl Type {
             Type::VarBinary(n) if random.has_rare_types() => Type::Bit(n),
             other => other,
         }
+    }
+}
+
+impl Type {
+    /// In some streams, a type that only MariaDB has in the place of another.
+    fn or_mariadbs(self, random: &Random) -> Type {
+        let mut aside = random.aside();
+        match self {
+            Type::Char(_) | Type::VarChar(_) | Type::Date | Type::Double
+                if random.has_rare_types() && aside.chance(35) =>
+            {
+                aside.pick(&[Type::Uuid, Type::Uuid, Type::Inet6, Type::Inet4])
+            }
+            other => other,
+        }
+    }
+
+    fn is_mariadbs(self) -> bool {
+        matches!(self, Type::Uuid | Type::Inet6 | Type::Inet4)
     }
 }
 
@@ -423,7 +449,10 @@ fn id_column(random: &mut Random) -> Column {
 }
 
 fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
-    let ty = Type::random(random);
+    let ty = match Type::random(random) {
+        common if kind == Kind::MariaDb => common.or_mariadbs(random),
+        common => common,
+    };
     let mut column = plain_column(&format!("c{number}"), ty);
     if ty.is_text() || matches!(ty, Type::Enum | Type::Set) {
         let mut collations = vec![
@@ -446,7 +475,8 @@ fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
         }
     }
     column.nullable = random.chance(65);
-    if random.chance(65) | matches!(ty, Type::Enum | Type::Set | Type::Bit(_)) {
+    if random.chance(65) | (matches!(ty, Type::Enum | Type::Set | Type::Bit(_)) || ty.is_mariadbs())
+    {
         let (eq, range) =
             random.pick(&[(false, false), (true, false), (false, true), (true, true)]);
         column.protection = Some(Protection {
@@ -459,6 +489,8 @@ fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
     column.pool = values::pool(random, &column);
     // MySQL's long types can have no default.
     let may_have_default = !matches!(ty, Type::Text | Type::Blob) || kind == Kind::MariaDb;
+    // A hexadecimal default of these is refused.
+    let may_have_default = may_have_default && !ty.is_mariadbs();
     // The defaults of these are names of members and literals of bits, which the pool has among
     // others.
     let may_have_default = may_have_default && !matches!(ty, Type::Enum | Type::Set | Type::Bit(_));

@@ -1,5 +1,6 @@
 //! Random values: ordinary ones that recur, boundaries, and what a type does not take.
 
+use super::fixed_binary;
 use super::random::Random;
 use super::schema::{Column, MEMBERS, Type};
 use mysql::Value;
@@ -278,6 +279,7 @@ pub fn ordinary(random: &mut Random, column: &Column) -> Literal {
                 },
             }
         }
+        Type::Uuid | Type::Inet6 | Type::Inet4 => fixed_binary::ordinary(random, column.ty),
         Type::Year => {
             let year = random.pick(&["1901", "1970", "1999", "2000", "2024", "2155", "0"]);
             if random.chance(20) {
@@ -431,6 +433,10 @@ fn risky(random: &mut Random, column: &Column) -> Literal {
         Type::Bit(_) => match random.below(3) {
             0 => text(random),
             _ => number(random),
+        },
+        Type::Uuid | Type::Inet6 | Type::Inet4 => match random.below(4) {
+            0 => number(random),
+            _ => fixed_binary::odd(random),
         },
         Type::Year => match random.below(2) {
             0 => Literal::number(
