@@ -201,8 +201,15 @@ const KINDS: &[(&str, &[&str])] = &[
     ),
     ("CREATE TEMPORARY TABLE", &["^create temporary"]),
     (
-        "ENUM, SET, BIT, JSON",
-        &["enum (", "( a set (", "bit (", "json encrypted"],
+        "ENUM, SET, BIT, JSON, UUID, INET6",
+        &[
+            "enum (",
+            "( a set (",
+            "bit (",
+            "json encrypted",
+            "( a uuid",
+            "( a inet6",
+        ],
     ),
     ("FOREIGN KEY", &["foreign key"]),
     ("generated columns, CHECK", &["as ( a +", "check ("]),

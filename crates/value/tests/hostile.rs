@@ -57,7 +57,7 @@ impl Noise {
 fn types() -> Vec<SqlType> {
     let plain = "tinyint|tinyint unsigned|smallint|mediumint|int zerofill|bigint|bigint unsigned|decimal(1,0)|decimal(65,30) unsigned|\
                  decimal(10,2) zerofill|float|float unsigned|double|double zerofill|binary(0)|binary(3)|varbinary(0)|varbinary(15)|\
-                 varbinary(300)|tinyblob|longblob|date|time|time(6)|datetime|datetime(3)|timestamp|timestamp(6)|year|bit(1)|bit(33)|bit(64)";
+                 varbinary(300)|tinyblob|longblob|date|time|time(6)|datetime|datetime(3)|timestamp|timestamp(6)|year|bit(1)|bit(33)|bit(64)|uuid|inet6|inet4";
     let text = "char(0)|char(3)|varchar(0)|varchar(8)|varchar(300)|tinytext|text|enum('a','b c')|set('x','y')";
     let collations = [
         "utf8mb4_bin",

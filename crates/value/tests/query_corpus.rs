@@ -408,6 +408,12 @@ fn mariadb_types() {
 }
 
 #[test]
+fn mariadb_fixed_binary() {
+    let text = corpus::read("query.fixed_binary.mariadb.tsv");
+    replay(Family::MariaDb, &text, 200);
+}
+
+#[test]
 fn mysql_types() {
     replay(Family::MySql, &corpus::read("query.types.mysql.tsv"), 1000);
 }

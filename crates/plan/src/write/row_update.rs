@@ -7,6 +7,7 @@ use sqlparser::ast::{BinaryOperator, Expr, TableFactor};
 
 use super::update::{Assigned, is_update_modifier};
 use crate::errors::{self, NotUnderstood};
+use crate::lex::{LiteralKind, TokenKind};
 use crate::plan::{Action, ColumnUse, Piece, RowAssign, RowFilter, RowUpdate, Text};
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
 use crate::scope::Scope;
@@ -92,6 +93,7 @@ impl Planner<'_> {
         self.check_own_reads(table)?;
         let key = self.key_columns(table)?;
         self.check_key_stays(table, &assigned)?;
+        self.check_plain_kinds(table, &assigned)?;
         let target = self.row_target(relation)?;
         self.check_judged()?;
 
@@ -158,6 +160,32 @@ impl Planner<'_> {
                 && is_key(&name)
             {
                 return refuse(&errors::NEEDS_KEY, name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses what a plain UUID, INET6 or INET4 may not take by its kind. That is an error of the
+    /// server's whatever rows there are, and without a row it is not asked.
+    fn check_plain_kinds(&self, table: &Table, assigned: &Assigned) -> Planned<()> {
+        let is_one = |name: &str| {
+            let ty = table.column(name).and_then(|column| column.sql_type);
+            ty.is_some_and(|ty| ty.is_fixed_binary())
+        };
+        for i in &assigned.plain {
+            let value = self.value_tokens(&assigned.tokens[*i])?;
+            let name = self.name_of(&self.tokens[value.start.saturating_sub(2)]);
+            let fits = match self.tokens.get(value).unwrap_or_default() {
+                [only] => {
+                    matches!(only.kind, TokenKind::Literal(LiteralKind::String))
+                        || only.is_word(self.sql(), "null")
+                        || only.is_word(self.sql(), "default")
+                }
+                _ => false,
+            };
+            if !fits && name.is_some_and(|name| is_one(&name)) {
+                let what = "a plain UUID, INET6 or INET4 that is given no text";
+                return NotUnderstood::Beside(what, "rows that are changed one by one").refuse();
             }
         }
         Ok(())

@@ -66,12 +66,7 @@ impl Session {
         let (_, mut opener) =
             open::definitions_of(keyed, &items, &definitions, &self.state, false, true)?;
         // what is wrong with a constant matters only if there is a row
-        let mut constants = self.constants(keyed, update, values);
-        if let Err(Failure::Value(error)) = &constants
-            && is_early(error, self.state.family)
-        {
-            return Err(Failure::Value(error.clone()));
-        }
+        let mut constants = self.constants(keyed, update, values)?;
         let of_constants = self.diagnostics.take_of_rows();
         let charset = self.state.results_charset;
         let shared = Arc::clone(&self.shared);
@@ -160,7 +155,7 @@ impl Session {
             shared.cell_memory.forget(memory_key);
             return None;
         }
-        let constants = self.constants(keyed, update, values).ok()?;
+        let constants = self.constants(keyed, update, values).ok()?.ok()?;
         let of_constants = self.diagnostics.take_of_rows();
         self.diagnostics.add_row(&of_constants, 1);
         row.values = self
@@ -209,13 +204,14 @@ impl Session {
         Ok(new_values)
     }
 
-    /// The payloads of constant assignments.
+    /// The payloads of constant assignments, or what is wrong with them. An error is one that is
+    /// found before any row.
     fn constants(
         &mut self,
         keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
-    ) -> Outcome<Vec<Payload>> {
+    ) -> Outcome<Outcome<Vec<Payload>>> {
         let mut constants = Vec::with_capacity(update.assign.len());
         let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
         binder.mode.lenient_nulls = true;
@@ -231,15 +227,19 @@ impl Session {
                 Err(Failure::Value(error)) if is_early(&error, self.state.family) => {
                     return Err(Failure::Value(error));
                 }
+                // a number for a UUID is an error of the server's, whatever rows there are
+                Err(failure @ Failure::Refused(_)) if is_fixed_binary(keyed, assign.column) => {
+                    return Err(failure);
+                }
                 Err(failure) => wrong = wrong.or(Some(failure)),
             }
         }
         if let Some(failure) = wrong {
-            return Err(failure);
+            return Ok(Err(failure));
         }
         self.diagnostics.clear();
         self.diagnostics.warnings = binder.warnings;
-        Ok(constants)
+        Ok(Ok(constants))
     }
 
     #[allow(clippy::too_many_arguments)] // the pieces of one row's one assignment
@@ -319,4 +319,9 @@ impl Session {
             Stored::Value | Stored::NullOrValue => Some(out),
         })
     }
+}
+
+fn is_fixed_binary(keyed: &KeyedPlan, column: usize) -> bool {
+    let ty = keyed.plan.columns[column].column().sql_type;
+    ty.is_some_and(|ty| ty.is_fixed_binary())
 }

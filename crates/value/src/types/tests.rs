@@ -43,6 +43,9 @@ fn prints_as_each_family_does() {
         ("time(0)", "time", "time"),
         ("year(4)", "year(4)", "year"),
         ("blob(100)", "tinyblob", "tinyblob"),
+        ("UUID", "uuid", "uuid"),
+        ("inet6", "inet6", "inet6"),
+        ("inet4", "inet4", "inet4"),
     ] {
         let ty = SqlType::parse(given, None).expect(given);
         assert_eq!(ty.to_sql(Family::MariaDb), mariadb);
@@ -87,6 +90,8 @@ fn refuses_what_it_does_not_know() {
         "date unsigned",
         "int foo",
         "json(3)",
+        "uuid(3)",
+        "inet4 unsigned",
         "char(256)",
     ] {
         assert!(SqlType::parse(bad, Some("utf8mb4_bin")).is_err(), "{bad}");
@@ -113,6 +118,8 @@ fn order_widths() {
     assert_eq!(width("int", None), (4, true));
     assert_eq!(width("binary(16)", None), (16, true));
     assert_eq!(width("varbinary(15)", None), (16, true));
+    assert_eq!(width("uuid", None), (16, true));
+    assert_eq!(width("inet4", None), (4, true));
     assert_eq!(width("varbinary(16)", None), (16, false));
     assert_eq!(width("varchar(8)", Some("utf8mb4_general_ci")), (16, true));
     assert_eq!(width("varchar(9)", Some("utf8mb4_general_ci")), (16, false));
