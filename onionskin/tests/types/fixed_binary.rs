@@ -122,6 +122,15 @@ pub fn uuid_and_inet_are_stored(kind: Kind) {
             pair.same("SELECT u FROM t WHERE id = 1");
         }
     }
+    // an error before any row, and so without one
+    pair.both("SET sql_mode = 'STRICT_TRANS_TABLES'");
+    for sql in [
+        "UPDATE t SET u = 5 WHERE id = 0 ORDER BY id",
+        "UPDATE t SET u = 'zz' WHERE id = 0 ORDER BY id",
+        "UPDATE t SET f = TRUE, u = '123e4567-e89b-12d3-a456-426614174000' WHERE id = 0",
+    ] {
+        pair.same_or_refused(sql);
+    }
     pair.conclude(0);
 }
 
@@ -378,6 +387,54 @@ pub fn uuid_and_inet_are_defined(kind: Kind) {
         assert!(said.protected.contains("OS1"), "{sql}: {said:?}");
     }
     pair.conclude(0);
+}
+
+/// What the server would say of these has to be asked of an engine.
+pub fn uuid_and_inet_without_an_engine(kind: Kind) {
+    if kind == Kind::MySql {
+        let Some(mut pair) = Pair::of(kind, false, &[]) else {
+            return;
+        };
+        let said = pair.say("CREATE TABLE t (id INT PRIMARY KEY, u UUID {eq})");
+        assert!(
+            said.is_refused() && said.plain.starts_with("1064"),
+            "{said:?}"
+        );
+        return;
+    }
+    let tables = [
+        TABLE,
+        "CREATE TABLE p (id INT PRIMARY KEY, n INT {eq}, u UUID, f INET4)",
+        "INSERT INTO t (id, u, f) VALUES (1, '123e4567-e89b-12d3-a456-426614174000', '1.2.3.4')",
+        "INSERT INTO p VALUES (1, 2, '123e4567-e89b-12d3-a456-426614174000', '1.2.3.4')",
+    ];
+    let Some(mut pair) = Pair::of(kind, false, &tables) else {
+        return;
+    };
+    for sql in [
+        "SELECT id FROM t WHERE u = 'x'",
+        "SELECT id FROM t WHERE u = 5",
+        "SELECT id FROM t WHERE f IN ('1.2.3.4', '')",
+        "SELECT id FROM t WHERE u LIKE '123%'",
+        "SELECT t.id FROM t JOIN p ON t.u = p.u",
+        "INSERT INTO t (id, u) VALUES (2, 5)",
+        "UPDATE t SET u = 5 WHERE id = 0 ORDER BY id",
+        "UPDATE t SET u = uuid() WHERE id = 1",
+        "UPDATE p SET n = n + 1, u = 5 WHERE id = 0",
+        "UPDATE p SET n = n + 1, f = 0x01020304 WHERE id = 0",
+    ] {
+        let said = pair.protected.run(sql).expect_err(sql);
+        assert!(said.message.starts_with("OS1"), "{sql}: {said}");
+    }
+    for sql in [
+        "SELECT id FROM t WHERE u > x'123e4567e89b12d3a456426614173fff' AND f <> '1.2.3.5'",
+        "UPDATE p SET n = n + 1, u = NULL, f = '4.3.2.1' WHERE id = 1",
+        "SELECT * FROM p",
+        "SELECT MIN(u), MAX(f), COUNT(DISTINCT s) FROM t",
+        "SELECT f, COUNT(*) FROM t GROUP BY f",
+    ] {
+        pair.same(sql);
+    }
 }
 
 /// By CREATE … SELECT, INSERT … SELECT and UNION.
