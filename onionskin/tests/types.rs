@@ -37,7 +37,8 @@ use documents::documents;
 use edges::{numbers_and_dates_at_their_edges, signed_zeros};
 use fixed_binary::{
     uuid_and_inet_are_defined, uuid_and_inet_are_found, uuid_and_inet_are_moved,
-    uuid_and_inet_are_stored, uuid_and_inet_without_an_engine, uuids_of_mixed_versions,
+    uuid_and_inet_are_stored, uuid_and_inet_name_rows, uuid_and_inet_without_an_engine,
+    uuids_of_mixed_versions,
 };
 use members::members_of_enum_and_set;
 use protocol::{cursors_and_long_data, statements_in_texts};
@@ -62,6 +63,7 @@ on_both_servers!(
     uuid_and_inet_are_moved,
     uuids_of_mixed_versions,
     uuid_and_inet_without_an_engine,
+    uuid_and_inet_name_rows,
 );
 
 /// Runs a statement that writes, through the proxy first. One that it refuses is spared the plain

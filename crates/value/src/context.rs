@@ -134,8 +134,8 @@ pub enum Stored {
     Null,
     /// The payload was appended.
     Value,
-    /// The payload was appended that a NOT NULL column takes. In a column that allows NULL the value
-    /// is that.
+    /// The payload was appended that a NOT NULL column takes. In a column that allows NULL, the
+    /// value is NULL.
     NullOrValue,
 }
 

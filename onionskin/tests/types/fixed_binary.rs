@@ -389,6 +389,35 @@ pub fn uuid_and_inet_are_defined(kind: Kind) {
     pair.conclude(0);
 }
 
+/// Rows that are named by plain columns of these types, whatever the connection's character set
+/// makes of texts.
+pub fn uuid_and_inet_name_rows(kind: Kind) {
+    if kind == Kind::MySql {
+        return;
+    }
+    let Some(mut pair) = Pair::with_engine(
+        kind,
+        "CREATE TABLE p (u UUID NOT NULL, s INET6 NOT NULL, n INT {eq}, w UUID {}, PRIMARY KEY (u, s))",
+    ) else {
+        return;
+    };
+    for names in ["utf8mb4", "latin1", "gbk", "binary", "utf8mb4"] {
+        pair.both("SET NAMES utf8mb4");
+        pair.both("REPLACE INTO p VALUES ('123e4567-e89b-12d3-a456-426614174000', '::1', 1, NULL), ('123e4567-e89b-42d3-a456-426614174000', '1::', 2, '123e4567-e89b-12d3-a456-426614174001')");
+        pair.both(&format!("SET NAMES {names}"));
+        for sql in [
+            "UPDATE p SET n = n + 1",
+            "UPDATE p SET n = n + 1 WHERE n = 2 ORDER BY n",
+            "UPDATE p SET n = ABS(n) + LENGTH(w)",
+            "UPDATE p SET w = u, n = LENGTH(s) + 5",
+            "DELETE FROM p WHERE LENGTH(w) = 36 AND n < 8",
+        ] {
+            pair.same_if_done(sql);
+            pair.same("SELECT HEX(u), s, n, HEX(w) FROM p ORDER BY u");
+        }
+    }
+}
+
 /// What the server would say of these has to be asked of an engine.
 pub fn uuid_and_inet_without_an_engine(kind: Kind) {
     if kind == Kind::MySql {

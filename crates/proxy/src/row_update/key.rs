@@ -2,8 +2,8 @@
 
 use onionskin_plan::errors;
 use onionskin_value::Charset;
-use onionskin_wire::ColumnType;
 use onionskin_wire::messages::ColumnDefinition;
+use onionskin_wire::{ColumnFlags, ColumnType};
 
 use crate::error::{Failure, Outcome};
 use crate::hex::put_hex;
@@ -13,6 +13,8 @@ use crate::hex::put_hex;
 pub(crate) enum KeyKind {
     Number,
     Text,
+    /// UUID, INET6 or INET4 of MariaDB: ASCII that is read as a text in every session.
+    Ascii,
     Bytes,
     Temporal,
 }
@@ -32,6 +34,8 @@ pub(crate) fn key_kind(packet: &[u8]) -> Outcome<KeyKind> {
         ColumnType::DATE | ColumnType::DATETIME | ColumnType::TIMESTAMP | ColumnType::TIME => {
             KeyKind::Temporal
         }
+        // no other text or binary string is unsigned
+        ColumnType::STRING if definition.flags.contains(ColumnFlags::UNSIGNED) => KeyKind::Ascii,
         ColumnType::STRING
         | ColumnType::VAR_STRING
         | ColumnType::VARCHAR
@@ -62,6 +66,10 @@ pub(crate) fn key_literal(
             out.push(b'\'');
             out.extend_from_slice(cell);
             out.push(b'\'');
+        }
+        KeyKind::Ascii => {
+            out.extend_from_slice(b"_latin1 ");
+            put_hex(cell, out);
         }
         KeyKind::Bytes => put_hex(cell, out),
         KeyKind::Text => {

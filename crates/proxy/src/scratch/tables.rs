@@ -555,10 +555,15 @@ impl<'r> Loader<'r> {
                 format_text(ty, payload, &ctx, &mut text).map_err(damaged)?;
                 if ty.is_numeric() || ty.kind == Kind::Year {
                     self.sql.extend_from_slice(&text);
-                } else if ty.is_temporal() || ty.is_fixed_binary() {
+                } else if ty.is_temporal() {
                     self.quote(&text);
                 } else {
-                    introduce(ty.charset(), &mut self.sql);
+                    let charset = match ty.is_fixed_binary() {
+                        // a text, whatever the session's character set is
+                        true => Charset::Latin1,
+                        false => ty.charset(),
+                    };
+                    introduce(charset, &mut self.sql);
                     put_hex(&text, &mut self.sql);
                     self.sql.push(b'\'');
                 }
@@ -610,6 +615,11 @@ pub(super) fn put_carried(
             let plain = |b: &u8| b.is_ascii_hexdigit() || b" -:.+".contains(b);
             if !cell.iter().all(plain) {
                 return Err(unfit());
+            }
+            // in a session whose character set is binary it would be 36 bytes and no UUID
+            let ty = used.column().sql_type;
+            if ty.is_some_and(|ty| ty.is_fixed_binary()) {
+                out.extend_from_slice(b"_latin1");
             }
             out.push(b'\'');
             out.extend_from_slice(cell);
