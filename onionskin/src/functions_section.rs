@@ -39,9 +39,11 @@ impl FunctionsSection {
         let mut config = FunctionsConfig::default();
         for name in &self.secrets {
             let name = name.strip_prefix('@').unwrap_or(name).to_lowercase();
-            let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.');
+            // servers fold letters beyond ASCII in ways of their own
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '.');
             if name.is_empty() || !name.chars().all(is_plain) {
-                let text = format!("[functions] secrets: {name:?} is no variable's name");
+                let text =
+                    format!("[functions] secrets: {name:?} is no variable's name in plain ASCII");
                 return Err(CommandError::Secret(text));
             }
             config.secrets.push(name);

@@ -19,6 +19,7 @@ on_both_servers!(
     protected_columns_take_results,
     secrets_stay_with_the_proxy,
     prepared_statements_compute_anew,
+    calls_are_computed_where_they_stand,
     what_is_not_understood_is_refused,
     without_the_switch_nothing_changes,
 );
@@ -361,7 +362,9 @@ fn cells_with_their_own_vectors_are_opened(kind: Kind) {
     }
     let Some(mut pair) = pair(kind) else { return };
     pair.run("SET block_encryption_mode = 'aes-256-cbc'");
-    pair.run("CREATE TABLE t (id INT PRIMARY KEY, iv VARBINARY(40), a VARBINARY(200))");
+    pair.run(
+        "CREATE TABLE t (id INT PRIMARY KEY, iv VARBINARY(40), a VARBINARY(200), n VARBINARY(9))",
+    );
     for id in 0..4 {
         pair.run(&format!(
             "SET @iv = REPEAT(CHAR({} + 65), {})",
@@ -369,10 +372,10 @@ fn cells_with_their_own_vectors_are_opened(kind: Kind) {
             16 + 8 * id
         ));
         pair.run(&format!(
-            "INSERT INTO t VALUES ({id}, @iv, AES_ENCRYPT('text {id}', 'k', @iv))"
+            "INSERT INTO t (id, iv, a) VALUES ({id}, @iv, AES_ENCRYPT('text {id}', 'k', @iv))"
         ));
     }
-    pair.run("INSERT INTO t VALUES (7, REPEAT('i', 16), NULL)");
+    pair.run("INSERT INTO t (id, iv) VALUES (7, REPEAT('i', 16))");
     for sql in [
         "SELECT id, AES_DECRYPT(a, 'k', iv) FROM t ORDER BY id",
         "SELECT id, AES_DECRYPT(a, 'k', CONCAT(iv, 'x')) AS x FROM t ORDER BY id",
@@ -382,13 +385,22 @@ fn cells_with_their_own_vectors_are_opened(kind: Kind) {
         "SELECT AES_DECRYPT(a, 'k', LEFT(iv, 5)) FROM t WHERE id = 0",
         "SELECT AES_DECRYPT(a, 'k') FROM t",
         "SELECT COUNT(*) FROM t WHERE a = AES_ENCRYPT('text 3', 'k', @iv)",
+        "SELECT id, AES_DECRYPT(a, 'k', NULL) FROM t WHERE id = 0",
+        "SELECT id, AES_DECRYPT(a, 'k', n) FROM t WHERE id = 0",
+        "SELECT id, AES_DECRYPT(a, 'k', n) FROM t WHERE id = 7",
+        "SET @salt = 'salt', @rounds = 2000, @few = 10",
+        "SELECT HEX(AES_ENCRYPT('x', 'k', @iv, 'pbkdf2_hmac', @salt, @rounds))",
+        "SELECT HEX(AES_ENCRYPT('x', 'k', @iv, 'pbkdf2_hmac', @salt, @few))",
+        "SET block_encryption_mode = 'aes-256-ecb'",
+        "SELECT id, AES_DECRYPT(a, 'k', n) AS x FROM t ORDER BY id",
+        "SET block_encryption_mode = 'aes-256-cbc'",
     ] {
         same(&mut pair, sql);
     }
     // a vector that is made for each statement
     let session = &mut pair.protected;
     session.must("SET @iv = RANDOM_BYTES(16)");
-    session.must("INSERT INTO t VALUES (8, @iv, AES_ENCRYPT('text 8', 'k', @iv))");
+    session.must("INSERT INTO t (id, iv, a) VALUES (8, @iv, AES_ENCRYPT('text 8', 'k', @iv))");
     let sql = "SELECT CAST(AES_DECRYPT(a, 'k', iv) AS CHAR) FROM t WHERE id = 8";
     assert_eq!(session.text(sql).unwrap(), "text 8");
 }
@@ -456,6 +468,21 @@ fn secrets_stay_with_the_proxy(kind: Kind) {
             .must_fail("SELECT AES_ENCRYPT('x', KEY('other'))"),
         1235
     );
+    // what was not set is not kept
+    assert_eq!(
+        pair.same_error("SET @key = 'bad', nosuchvariable = 1"),
+        1193
+    );
+    same(&mut pair, "SELECT HEX(AES_ENCRYPT('x', @key))");
+    for sql in [
+        "SET @key = 255",
+        "SET @key = KEY('billing')",
+        "SELECT MD5(KEY('billing'))",
+        "SET @kéy = 'x'",
+        "SET @'k\\ey' = 'x'",
+    ] {
+        assert_eq!(pair.protected.must_fail(sql), 1235, "{sql}");
+    }
     // the server does not have the value, and no other session does
     assert_eq!(pair.protected.must_fail("SELECT @key"), 1235);
     let mut other = pair.proxy.connect_to("app");
@@ -542,6 +569,85 @@ fn prepared_statements_compute_anew(kind: Kind) {
     seen.extend(session.conn().exec::<String, _, _>(&statement, ()).unwrap());
     assert_ne!(seen[0], seen[1]);
     assert_eq!(seen[0], seen[2]);
+}
+
+fn calls_are_computed_where_they_stand(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    pair.run("CREATE TABLE t (id INT PRIMARY KEY, h VARCHAR(200), b VARBINARY(200))");
+    let random = "SHA2(RANDOM_BYTES(16), 256)";
+    let session = &mut pair.protected;
+    session.must(&format!(
+        "INSERT INTO t (id, h) VALUES (1, {random}), (2, {random})"
+    ));
+    assert_eq!(
+        session.text("SELECT COUNT(DISTINCT h) FROM t").unwrap(),
+        "2"
+    );
+    session.must("DELETE FROM t");
+    for sql in [
+        "SELECT MD5('x') 'an alias', SHA2('y', 256)'other'",
+        "SELECT SHA2('x', 256) INTO @x",
+        "SELECT @x",
+        "SELECT 'a' LIKE SHA2('x', 256) ESCAPE '|'",
+        "SELECT HEX(AES_ENCRYPT('x', FROM_BASE64('YR==')))",
+        "SELECT * FROM (SELECT SHA2('x', 256) AS s) d",
+        "INSERT INTO t VALUES (1, SHA2('x', 256), AES_ENCRYPT('x', 'k')), (2, SHA2('y', 512), NULL)",
+        "SELECT id, h FROM t WHERE h = SHA2('x', 256) AND b IS NOT NULL",
+        "SELECT id FROM t WHERE b IS NOT NULL AND AES_DECRYPT(b, 'k') = 'x' AND id BETWEEN 1 AND 5",
+        "CREATE TABLE p (password VARCHAR(100), KEY k (password(10)))",
+        "SELECT id FROM t UNION SELECT SHA2('x', 256)",
+        "INSERT INTO t VALUES (1, SHA2('x', 256), 'x') ON DUPLICATE KEY UPDATE h = SHA2('z', 256)",
+        "REPLACE INTO t VALUES (2, SHA2('x', 384), AES_ENCRYPT('Ä', 'k'))",
+        "SELECT id, h, HEX(b) FROM t ORDER BY id",
+    ] {
+        // MySQL has no MD5 any more
+        let sql = match kind {
+            Kind::MySql => sql.replace("MD5('x')", "SHA2('x', 224)"),
+            _ => sql.into(),
+        };
+        same(&mut pair, &sql);
+    }
+    // what would make too much is refused, and the session goes on
+    let session = &mut pair.protected;
+    let mut deep = "'x'".to_owned();
+    for _ in 0..30 {
+        deep = format!("HEX({deep})");
+    }
+    let many = vec!["REPEAT('x', 1048576)"; 200].join(", ");
+    for call in [
+        deep,
+        format!("CONCAT({many})"),
+        "REPEAT('x', 999999999)".into(),
+    ] {
+        assert_eq!(
+            session.must_fail(&format!("SELECT SHA2({call}, 256)")),
+            1038
+        );
+    }
+    assert_eq!(session.text("SELECT 5").unwrap(), "5");
+    // texts that CAST makes are shown as such
+    pair.run("INSERT INTO t VALUES (9, '', AES_ENCRYPT('Grüße', 'k'))");
+    for sql in [
+        "SELECT CAST(AES_DECRYPT(b, 'k') AS CHAR) AS c FROM t WHERE id = 9",
+        "SELECT CONVERT(AES_DECRYPT(b, 'k') USING utf8mb4) AS c FROM t WHERE id = 9",
+    ] {
+        let defined = pair.sessions().map(|session| {
+            let result = session.conn().query_iter(sql).unwrap();
+            let columns = result.columns();
+            let column = &columns.as_ref()[0];
+            (
+                column.character_set(),
+                column.flags(),
+                column.column_length(),
+            )
+        });
+        assert_eq!(defined[0], defined[1], "{sql}");
+    }
+    pair.run("SET NAMES latin1");
+    let refused = pair
+        .protected
+        .must_fail("SELECT CAST(AES_DECRYPT(b, 'k') AS CHAR) AS c FROM t");
+    assert_eq!(refused, 1235);
 }
 
 fn what_is_not_understood_is_refused(kind: Kind) {

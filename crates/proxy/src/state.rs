@@ -67,6 +67,21 @@ impl ClientTracking {
     }
 }
 
+/// The variables that cryptographic functions depend on: behind those that are tracked, and as they
+/// are asked for. The rest of MariaDB's is in [`TRACKED_IF_KNOWN`].
+fn of_functions(family: Family) -> (&'static str, &'static str) {
+    match family {
+        Family::MySql => (
+            ",block_encryption_mode",
+            "CONCAT('0,', @@block_encryption_mode)",
+        ),
+        Family::MariaDb => (
+            ",old_passwords",
+            "CONCAT(@@old_passwords, ',' /*M!110201 , @@block_encryption_mode*/)",
+        ),
+    }
+}
+
 /// Whether the proxy has the server track this variable, by its list.
 fn is_tracked(list: &str, name: &str) -> bool {
     list.split(',')
@@ -223,17 +238,7 @@ impl State {
         client: &ClientTracking,
     ) -> Outcome<State> {
         let (mut track, mut asked) = (TRACKED.to_owned(), String::new());
-        // the rest of MariaDB's in TRACKED_IF_KNOWN
-        let (tracked_function, asked_function) = match family {
-            Family::MySql => (
-                ",block_encryption_mode",
-                "CONCAT('0,', @@block_encryption_mode)",
-            ),
-            Family::MariaDb => (
-                ",old_passwords",
-                "CONCAT(@@old_passwords, ',' /*M!110201 , @@block_encryption_mode*/)",
-            ),
-        };
+        let (tracked_function, asked_function) = of_functions(family);
         track += tracked_function;
         for name in unusual::names(family) {
             track = track + "," + name;

@@ -33,6 +33,10 @@ pub enum Function {
     Password,
     /// `OLD_PASSWORD(text)`
     OldPassword,
+    /// `ENCRYPT(text, salt)` of the system's library: not computed, but refused.
+    Crypt,
+    /// `KDF(key, salt, …)` of MariaDB: not computed, but refused.
+    Kdf,
     /// `RANDOM_BYTES(count)`, as an argument.
     RandomBytes,
     /// `HEX(bytes)`, as an argument.
@@ -53,7 +57,7 @@ pub enum Function {
 
 impl Function {
     /// Those that the proxy looks for, by their names.
-    pub(super) const LISTED: [(&'static str, Function); 12] = [
+    pub(super) const LISTED: [(&'static str, Function); 14] = [
         ("aes_encrypt", Function::AesEncrypt),
         ("aes_decrypt", Function::AesDecrypt),
         ("des_encrypt", Function::DesEncrypt),
@@ -66,6 +70,8 @@ impl Function {
         ("sha2", Function::Sha2),
         ("password", Function::Password),
         ("old_password", Function::OldPassword),
+        ("encrypt", Function::Crypt),
+        ("kdf", Function::Kdf),
     ];
     /// Those that it computes as arguments of the others.
     const WITHIN: [(&'static str, Function); 8] = [
@@ -79,7 +85,7 @@ impl Function {
         ("key", Function::Key),
     ];
 
-    fn listed(name: &[u8]) -> Option<Function> {
+    pub(super) fn listed(name: &[u8]) -> Option<Function> {
         Self::find(&Self::LISTED, name)
     }
 
@@ -112,6 +118,8 @@ impl Function {
             Function::Sha2 => "SHA2",
             Function::Password => "PASSWORD",
             Function::OldPassword => "OLD_PASSWORD",
+            Function::Crypt => "ENCRYPT",
+            Function::Kdf => "KDF",
             Function::RandomBytes => "RANDOM_BYTES",
             Function::Hex => "HEX",
             Function::Unhex => "UNHEX",
@@ -129,9 +137,27 @@ impl Function {
             Function::AesEncrypt | Function::AesDecrypt => (2, 6),
             Function::DesEncrypt | Function::DesDecrypt => (1, 2),
             Function::Encode | Function::Decode | Function::Sha2 | Function::Repeat => (2, 2),
-            Function::Concat => (1, usize::MAX),
+            Function::Concat | Function::Crypt | Function::Kdf => (1, usize::MAX),
             _ => (1, 1),
         }
+    }
+
+    /// Whether the proxy can compute it.
+    pub(super) fn is_computed(self) -> bool {
+        !matches!(self, Function::Crypt | Function::Kdf)
+    }
+
+    /// Whether its second argument is a key.
+    fn is_keyed(self) -> bool {
+        matches!(
+            self,
+            Function::AesEncrypt
+                | Function::AesDecrypt
+                | Function::DesEncrypt
+                | Function::DesDecrypt
+                | Function::Encode
+                | Function::Decode
+        )
     }
 
     /// Whether it makes plaintext.
@@ -197,6 +223,14 @@ pub enum Term {
 }
 
 impl Term {
+    /// Whether a named key is in it, outside of calls that use it as a key.
+    pub(super) fn shows_key(&self) -> bool {
+        match self {
+            Term::Call(call) => call.function == Function::Key || call.shows_key(),
+            _ => false,
+        }
+    }
+
     /// Adds the variables of the server's that it needs.
     pub fn variables<'t>(&'t self, names: &mut Vec<&'t [u8]>) {
         match self {
@@ -208,6 +242,14 @@ impl Term {
 }
 
 impl Call {
+    /// Whether a named key is in it that is not used as a key.
+    fn shows_key(&self) -> bool {
+        self.arguments.iter().enumerate().any(|(n, argument)| {
+            let is_key = n == 1 && self.function.is_keyed();
+            !is_key && argument.shows_key()
+        })
+    }
+
     /// Adds the variables of the server's that it needs.
     pub fn variables<'t>(&'t self, names: &mut Vec<&'t [u8]>) {
         self.arguments.iter().for_each(|a| a.variables(names));
@@ -236,35 +278,6 @@ impl Reader<'_> {
         let opens = self.tokens.get(at + 1).is_some_and(|t| t.is(b'('));
         let is_qualified = at > 0 && self.tokens[at - 1].is(b'.');
         (opens && !is_qualified).then_some(name)
-    }
-
-    /// Whether a word before a parenthesis is the name of a table or an index.
-    fn is_name(&self, at: usize) -> bool {
-        const BEFORE: [&str; 14] = [
-            "into",
-            "table",
-            "exists",
-            "references",
-            "index",
-            "key",
-            "unique",
-            "fulltext",
-            "constraint",
-            "on",
-            "insert",
-            "replace",
-            "with",
-            "recursive",
-        ];
-        let Some(before) = at.checked_sub(1).map(|at| &self.tokens[at]) else {
-            return false;
-        };
-        // ON t (a) of an index is a name, ON MD5(a) = b of a join a call
-        let is_on = before.is_word(self.sql, "on");
-        let defines = ["create", "drop", "alter"];
-        let first = &self.tokens[0];
-        BEFORE.iter().any(|word| before.is_word(self.sql, word))
-            && (!is_on || defines.iter().any(|word| first.is_word(self.sql, word)))
     }
 
     /// The name of the function that is called at a token, as the statement writes it.
@@ -373,8 +386,12 @@ impl Reader<'_> {
         Term::Value { index, negative }
     }
 
-    /// Refuses a call whose key or text is a variable of the server's: it has seen that already.
+    /// Refuses a call whose key or text is a variable of the server's, which it has seen already, and
+    /// one that would show a named key.
     pub(super) fn must_hide_key(&self, call: &Call) -> Result<(), CallError> {
+        if call.shows_key() {
+            return Err(refused("KEY in another place than that of a key"));
+        }
         for (n, argument) in call.arguments.iter().enumerate() {
             // an initialization vector, a salt and the like are no secrets
             let is_public = n >= 2 && !call.function.is_digest();

@@ -13,7 +13,7 @@ use super::{Call, CallError, Piece, Reader, refused};
 use crate::lex::Token;
 
 /// Words that end a WHERE.
-const ENDS: [&str; 8] = [
+const ENDS: [&str; 10] = [
     "group",
     "having",
     "order",
@@ -22,10 +22,13 @@ const ENDS: [&str; 8] = [
     "lock",
     "into",
     "returning",
+    "fetch",
+    "offset",
 ];
 
-/// Words under which a term of the condition may be NULL and not false, or is no term of it.
-const NOT_WITHIN: [&str; 7] = ["or", "xor", "not", "between", "case", "union", "window"];
+/// Words under which a term of the condition may be NULL and not false, or is no term of it. What
+/// binds closer than AND, such as NOT, makes a term of another form.
+const NOT_WITHIN: [&str; 4] = ["or", "xor", "case", "window"];
 
 /// The terms of the WHERE of a statement, where nothing but AND joins them.
 pub(super) fn terms(sql: &[u8], tokens: &[Token]) -> Vec<Range<usize>> {
@@ -42,6 +45,7 @@ pub(super) fn terms(sql: &[u8], tokens: &[Token]) -> Vec<Range<usize>> {
     let mut depth = 0usize;
     let (mut parts, mut start) = (Vec::new(), None);
     let mut end = tokens.len();
+    let mut is_between = false;
     for (at, token) in tokens.iter().enumerate() {
         depth += usize::from(token.is(b'('));
         depth = depth.saturating_sub(usize::from(token.is(b')')));
@@ -61,10 +65,11 @@ pub(super) fn terms(sql: &[u8], tokens: &[Token]) -> Vec<Range<usize>> {
         if at >= end {
             continue;
         }
-        if is_any(token, &NOT_WITHIN) || [b'!', b'|', b'&', b'^'].iter().any(|b| token.is(*b)) {
+        if is_any(token, &NOT_WITHIN) || token.is(b'|') {
             return Vec::new();
         }
-        if token.is_word(sql, "and") {
+        is_between |= token.is_word(sql, "between");
+        if token.is_word(sql, "and") && !std::mem::take(&mut is_between) {
             parts.push(from..at);
             start = Some(at + 1);
         }
@@ -141,11 +146,13 @@ impl Reader<'_> {
                 arguments: std::iter::once(text).chain(keys.iter().cloned()).collect(),
             };
             self.must_hide_key(&call)?;
+            self.must_mean_the_same(&call, compared.call)?;
             calls.push(call);
         }
         if calls.iter().any(Call::is_random) {
             return Err(refused("a condition with RANDOM_BYTES"));
         }
+        self.must_be_repeatable(cell)?;
         self.sql_up_to(self.tokens[term.start].start);
         self.push_sql(b"(");
         // for an index, and for cells that are no binary strings

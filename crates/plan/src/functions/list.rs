@@ -12,6 +12,8 @@ use crate::text::identifier;
 pub(super) struct SelectList {
     /// The tokens of its items; none where a statement begins otherwise.
     pub items: Vec<Range<usize>>,
+    /// Its result goes into variables or a file, or a procedure.
+    pub has_into: bool,
     /// What stands behind the list, if cells of the result may be opened under it.
     behind: Option<Range<usize>>,
 }
@@ -61,9 +63,9 @@ const NOT_BEHIND: [&str; 9] = [
 ];
 
 /// Words behind which another one is no alias.
-const NO_ALIAS_BEHIND: [&str; 16] = [
+const NO_ALIAS_BEHIND: [&str; 17] = [
     "and", "or", "xor", "not", "div", "mod", "like", "rlike", "regexp", "is", "in", "between",
-    "collate", "binary", "then", "else",
+    "collate", "binary", "then", "escape", "else",
 ];
 
 impl SelectList {
@@ -101,6 +103,9 @@ impl SelectList {
         let end = end.map_or(tokens.len(), |(at, _)| *at);
         let mut behind = outside.iter().filter(|(at, _)| *at >= end);
         let is_plain = !is_distinct && !behind.any(|(_, t)| is_any(t, &NOT_BEHIND));
+        list.has_into = outside
+            .iter()
+            .any(|(_, t)| is_any(t, &["into", "procedure"]));
         list.behind = is_plain.then_some(end..tokens.len());
         list.items = between_commas(tokens, start..end);
         list
@@ -113,6 +118,7 @@ struct Opened {
     /// The token of the function's name.
     call: usize,
     as_text: bool,
+    is_short: bool,
     /// The token of its alias.
     alias: Option<usize>,
 }
@@ -138,7 +144,7 @@ impl Reader<'_> {
         }
         let computed = |piece: &Piece| matches!(piece, Piece::Computed(_));
         let computes = self.calls.pieces[before..].iter().any(computed);
-        if computes && !self.has_alias(item) {
+        if computes && !list.has_into && !self.has_alias(item) {
             self.sql_up_to(self.tokens[item.end - 1].end);
             self.name(self.text_of(item), None);
         }
@@ -203,7 +209,9 @@ impl Reader<'_> {
         let call = item.start + if as_text { 2 } else { 0 };
         let function = self.function_at(call).filter(|f| f.opens())?;
         let mut end = closing(self.tokens, call + 1)? + 1;
+        let mut is_short = false;
         if as_text {
+            is_short = is_word(end + 1, "utf8") || is_word(end + 1, "utf8mb3");
             let is_set = |n: usize| {
                 ["utf8mb4", "utf8mb3", "utf8"]
                     .iter()
@@ -229,6 +237,7 @@ impl Reader<'_> {
             function,
             call,
             as_text,
+            is_short,
             alias,
         })
     }
@@ -287,12 +296,13 @@ impl Reader<'_> {
         self.sql_up_to(self.tokens[item.start].start);
         self.push_sql(b"CAST(");
         if let Some(vector) = &vector {
-            // NULL if one of them is
-            self.push_sql(b"CONCAT(CHAR(LEAST(LENGTH(");
+            self.must_be_repeatable(vector)?;
+            // 255 stands for NULL
+            self.push_sql(b"CONCAT(CHAR(IFNULL(LEAST(LENGTH(");
             self.within(vector)?;
-            self.push_sql(b"), 16)), LEFT(CAST(");
+            self.push_sql(b"), 16), 255)), IFNULL(LEFT(CAST(");
             self.within(vector)?;
-            self.push_sql(b" AS BINARY), 16), CAST(");
+            self.push_sql(b" AS BINARY), 16), ''), CAST(");
             self.within(cell)?;
             self.push_sql(b" AS BINARY))");
         } else {
@@ -305,6 +315,7 @@ impl Reader<'_> {
             rest: call.arguments.into_iter().skip(1).collect(),
             vector_in_cell: vector.is_some(),
             as_text: opened.as_text,
+            is_short: opened.is_short,
         };
         self.name(name, Some(call));
         self.skip_to(item.end);
@@ -342,9 +353,13 @@ impl Reader<'_> {
     /// Refuses ORDER BY that would sort by a column before it is opened.
     fn must_not_sort(&self, alias: &[u8], behind: Range<usize>) -> Result<(), CallError> {
         self.must_not_count(behind.clone())?;
+        let alias = String::from_utf8_lossy(alias).to_lowercase();
         for token in &self.tokens[self.sorting(behind)] {
-            let name = identifier(self.sql, token);
-            if name.is_some_and(|name| name.as_bytes().eq_ignore_ascii_case(alias)) {
+            // how servers fold letters beyond ASCII is theirs to know
+            let is_it = |name: String| {
+                name.to_lowercase() == alias || !name.is_ascii() && !alias.is_ascii()
+            };
+            if identifier(self.sql, token).is_some_and(is_it) {
                 return Err(refused("ORDER BY what a function opens"));
             }
         }
@@ -354,10 +369,16 @@ impl Reader<'_> {
     /// Refuses ORDER BY with the number of a column.
     fn must_not_count(&self, behind: Range<usize>) -> Result<(), CallError> {
         let range = self.sorting(behind);
-        let by_number = between_commas(self.tokens, range).into_iter().any(|part| {
-            let first = self.tokens.get(part.start).filter(|_| !part.is_empty());
-            first.is_some_and(|t| matches!(t.kind, TokenKind::Literal(_)))
-        });
+        // a part without a name, whatever stands around the number
+        let names = |t: &Token| match t.kind {
+            TokenKind::Quoted => true,
+            TokenKind::Word => !t.is_word(self.sql, "asc") && !t.is_word(self.sql, "desc"),
+            _ => false,
+        };
+        let by_number = !range.is_empty()
+            && between_commas(self.tokens, range)
+                .into_iter()
+                .any(|part| !self.tokens[part].iter().any(names));
         match by_number {
             true => Err(refused(
                 "ORDER BY the number of a column, beside one that is opened",

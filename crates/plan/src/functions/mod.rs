@@ -13,16 +13,18 @@
 //!   server nothing that it does not have.
 //!
 //! This module is pure: it says what is to be computed. `call.rs` reads arguments, `list.rs` the
-//! select list, `condition.rs` the terms of a WHERE.
+//! select list, `condition.rs` the terms of a WHERE; `place.rs` says where a call may stand.
 
 mod call;
 mod condition;
 mod list;
+mod place;
 
 use std::ops::Range;
 
 pub use self::call::{Call, Function, Term};
 use self::list::SelectList;
+use self::place::Said;
 use crate::errors::{self, NotUnderstood, Refusal};
 use crate::lex::{LexMode, LiteralKind, Token, TokenKind, tokens};
 
@@ -63,6 +65,8 @@ pub struct OpenCall {
     pub vector_in_cell: bool,
     /// Around the call, CAST or CONVERT makes a text of it.
     pub as_text: bool,
+    /// That text has no characters of four bytes: `USING utf8`.
+    pub is_short: bool,
 }
 
 /// A statement with calls that the proxy computes.
@@ -116,15 +120,16 @@ pub fn may_call(sql: &[u8], secrets: &[String]) -> bool {
     for (at, byte) in sql.iter().enumerate() {
         let rest = &sql[at..];
         let may_be = match byte.to_ascii_lowercase() {
-            b'a' | b'd' | b'e' | b'm' | b'o' | b'p' | b's' => {
+            b'a' | b'd' | b'e' | b'k' | b'm' | b'o' | b'p' | b's' => {
                 Function::LISTED.iter().any(|(name, _)| begins(rest, name))
             }
+            // a name that may be folded to one of them
             b'@' if !secrets.is_empty() => {
-                // a quote may stand before the name
                 let name = &rest[1..];
-                let quoted = name.get(1..).unwrap_or_default();
-                let is_it = |secret: &String| begins(name, secret) || begins(quoted, secret);
-                secrets.iter().any(is_it)
+                let is_odd = |b: &u8| matches!(b, b'\'' | b'"' | b'`' | b'\\') || !b.is_ascii();
+                let is_name = |b: &u8| b.is_ascii_alphanumeric() || b"_$.".contains(b);
+                let behind = name.iter().find(|b| !is_name(b));
+                behind.is_some_and(is_odd) || secrets.iter().any(|secret| begins(name, secret))
             }
             _ => false,
         };
@@ -144,6 +149,7 @@ pub fn read(sql: &[u8], mode: LexMode, secrets: &[String]) -> Result<Option<Call
         mode,
         tokens: &tokens,
         before: Before::each(&tokens),
+        said: Said::of(sql, &tokens),
         secrets,
         calls: Calls::default(),
         taken: 0,
@@ -162,24 +168,37 @@ pub fn read(sql: &[u8], mode: LexMode, secrets: &[String]) -> Result<Option<Call
     calls.parameters = tokens.iter().filter(|t| is_parameter(t)).count();
     let end = tokens.iter().rposition(|t| !t.is(b';'));
     calls.several = end.is_some_and(|end| tokens[..end].iter().any(|t| t.is(b';')));
-    if calls.several && (!calls.openings.is_empty() || !calls.assigned.is_empty()) {
+    if calls.several {
         return Err(refused("in a text of several statements"));
     }
     Ok(Some(calls))
 }
 
-/// How many literals and parameters stand before a token.
+/// What stands before a token.
 #[derive(Clone, Copy, Default)]
 struct Before {
+    /// How many literals.
     literals: usize,
+    /// How many parameters.
     parameters: usize,
+    /// The token that opens the innermost bracket around it.
+    bracket: Option<usize>,
 }
 
 impl Before {
     fn each(tokens: &[Token]) -> Vec<Before> {
         let mut counted = Before::default();
-        let before = tokens.iter().map(|token| {
-            let before = counted;
+        let mut open = Vec::new();
+        let before = tokens.iter().enumerate().map(|(at, token)| {
+            let before = Before {
+                bracket: open.last().copied(),
+                ..counted
+            };
+            if token.is(b'(') {
+                open.push(at);
+            } else if token.is(b')') {
+                open.pop();
+            }
             counted.literals += usize::from(matches!(token.kind, TokenKind::Literal(_)));
             counted.parameters += usize::from(is_parameter(token));
             before
@@ -198,6 +217,7 @@ struct Reader<'a> {
     tokens: &'a [Token],
     /// What stands before each token.
     before: Vec<Before>,
+    said: Said,
     secrets: &'a [String],
     calls: Calls,
     /// The end of what was taken over or left out, in bytes of the statement.
@@ -207,31 +227,6 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Comments that servers execute, and texts of statements: their calls are not looked at.
-    fn check_hidden(&self) -> Result<(), CallError> {
-        let may_call = |t: &Token| may_call(t.text(self.sql), self.secrets);
-        for token in self.tokens {
-            let hides = matches!(token.kind, TokenKind::Executable | TokenKind::Hint);
-            if hides && may_call(token) {
-                return Err(refused("in a comment that servers execute"));
-            }
-        }
-        let starts = |word: &str| {
-            self.tokens
-                .first()
-                .is_some_and(|t| t.is_word(self.sql, word))
-        };
-        if starts("prepare") || starts("execute") {
-            let is_text = |t: &&Token| matches!(t.kind, TokenKind::Literal(_));
-            if self.tokens.iter().filter(is_text).any(may_call) {
-                return Err(refused(
-                    "in the text of a statement that is prepared in SQL",
-                ));
-            }
-        }
-        Ok(())
-    }
-
     fn statement(&mut self) -> Result<(), CallError> {
         let end = self.tokens.len();
         let begins = |word: &str| {
@@ -278,8 +273,11 @@ impl Reader<'_> {
             let end = part.end - usize::from(part.end > value && is(part.end - 1, b';'));
             let term = self.term(value + 1..end)?;
             let term = term.ok_or_else(|| refused(format!("the value of @{name}")))?;
-            if matches!(term, Term::Variable(_)) {
+            if term.shows_key() || matches!(term, Term::Variable(_)) {
                 return Err(refused(format!("the value of @{name}")));
+            }
+            if let Term::Call(call) = &term {
+                self.must_hide_key(call)?;
             }
             self.sql_up_to(self.tokens[value].end);
             self.push_sql(b" NULL");
@@ -300,6 +298,7 @@ impl Reader<'_> {
                     "@{name} outside of a function that is computed"
                 )));
             }
+            self.check_qualified(at)?;
             let Some(function) = self.function_at(at) else {
                 if is_parameter(&token) {
                     self.parameter(at);
@@ -319,8 +318,13 @@ impl Reader<'_> {
             let about = format!("{} outside of a plain select list", function.name());
             return Err(refused(about));
         }
-        if let Some(call) = self.constant_call(function, at)? {
+        let call = match function.is_computed() {
+            true => self.constant_call(function, at)?,
+            false => None,
+        };
+        if let Some(call) = call {
             self.must_hide_key(&call)?;
+            self.must_mean_the_same(&call, at)?;
             // parentheses behind it would make a call of it
             let before = at.checked_sub(1).and_then(|at| self.tokens.get(at));
             if before.is_some_and(|t| Function::is_named(t.text(self.sql))) {
@@ -339,7 +343,7 @@ impl Reader<'_> {
             self.computes = true;
             return Ok(end + 1);
         }
-        if function.is_digest() && self.tells_nothing(at + 2..end) {
+        if self.is_told_nothing(function, at, end)? {
             // a column is in it, or a call
             return Ok(at + 2);
         }
@@ -358,10 +362,32 @@ impl Reader<'_> {
         beside.into_iter().flatten().any(is_text)
     }
 
+    /// Whether the arguments of a call hold no value that the server has not seen.
+    fn is_told_nothing(
+        &self,
+        function: Function,
+        at: usize,
+        end: usize,
+    ) -> Result<bool, CallError> {
+        if !function.is_digest() && function.is_computed() {
+            return Ok(false);
+        }
+        let mut end = end;
+        // how many bits a digest has is no secret
+        if function == Function::Sha2
+            && let [_, bits] = self.arguments_at(function, at)?.as_slice()
+            && let [bits_token] = &self.tokens[bits.clone()]
+            && bits_token.kind == TokenKind::Literal(LiteralKind::Integer)
+        {
+            end = bits.start;
+        }
+        Ok(self.tells_nothing(at + 2..end))
+    }
+
     /// Whether these tokens hold no value that the server has not seen.
     fn tells_nothing(&self, range: Range<usize>) -> bool {
         self.tokens[range].iter().all(|t| match t.kind {
-            TokenKind::Literal(kind) => kind == LiteralKind::Integer,
+            TokenKind::Literal(_) => false,
             TokenKind::Variable => self.secret_name(t).is_none(),
             TokenKind::Executable | TokenKind::Hint => false,
             _ => true,

@@ -246,6 +246,14 @@ impl Session {
 
     /// The statement's text; `None` where the variable holds nothing that could be one.
     fn text_of(&mut self, source: &StatementText) -> Outcome<Option<Vec<u8>>> {
+        let text = self.text_as_given(source)?;
+        if let Some(text) = &text {
+            self.must_not_call(text)?;
+        }
+        Ok(text)
+    }
+
+    fn text_as_given(&mut self, source: &StatementText) -> Outcome<Option<Vec<u8>>> {
         match source {
             StatementText::Literal(text) => Ok(Some(text.clone())),
             StatementText::Variable(name) => self.text_in_variable(name),

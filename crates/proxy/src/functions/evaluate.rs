@@ -1,7 +1,10 @@
 //! What calls give, by the values of a statement.
 
+use std::cell::Cell;
+
 use ahash::AHashMap;
 use base64::Engine;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use onionskin_functions::{self as functions, Argument, Cipher, mariadb, mysql};
 use onionskin_plan::errors;
 use onionskin_plan::functions::{Call, Function, OpenCall, Term};
@@ -15,8 +18,11 @@ use crate::error::{Failure, Outcome};
 use crate::hex::unhex;
 use crate::state::State;
 
-/// Bytes that REPEAT makes at most.
-const MOST_REPEATED: usize = 1 << 20;
+/// Bytes that the calls of a statement may make.
+const MOST_MADE: usize = 64 << 20;
+
+/// What one iteration of PBKDF2 costs, in bytes that are made meanwhile.
+const ITERATION: usize = 16;
 
 /// Bytes of a value, as the server's function sees them; `None`: NULL.
 pub(super) type Bytes = Option<Vec<u8>>;
@@ -29,6 +35,8 @@ pub(super) struct Evaluator<'a> {
     pub values: Values<'a>,
     /// Variables of the server's.
     pub asked: &'a [(Vec<u8>, Bytes)],
+    /// What the statement's calls have cost, in bytes that they have made.
+    pub made: Cell<usize>,
 }
 
 /// What opens cells: a function and its arguments behind the cell.
@@ -111,10 +119,12 @@ impl Evaluator<'_> {
         match call.function {
             Function::AesEncrypt | Function::AesDecrypt => self.aes(call, &arguments),
             Function::Password if first.is_none() => Ok(Some(Vec::new())),
-            Function::Concat => Ok(arguments
-                .into_iter()
-                .collect::<Option<Vec<_>>>()
-                .map(|parts| parts.concat())),
+            Function::Concat => {
+                let parts = arguments.into_iter().collect::<Option<Vec<_>>>();
+                let Some(parts) = parts else { return Ok(None) };
+                self.charge(parts.iter().map(Vec::len).sum())?;
+                Ok(Some(parts.concat()))
+            }
             function => {
                 let Some(first) = first else { return Ok(None) };
                 self.of_text(function, first, &arguments, call)
@@ -167,8 +177,8 @@ impl Evaluator<'_> {
             }
             Function::Hex => {
                 self.must_be_text(call)?;
-                let digits = text.iter().map(|byte| format!("{byte:02X}"));
-                Some(digits.collect::<String>().into_bytes())
+                self.charge(text.len().saturating_mul(2))?;
+                Some(hex(text))
             }
             Function::Unhex => match text.len() % 2 {
                 0 => unhex(text),
@@ -179,18 +189,40 @@ impl Evaluator<'_> {
                 None => None,
                 Some(count) => {
                     let count = usize::try_from(number(count)?).unwrap_or(0);
-                    let fits = text.len().saturating_mul(count) <= MOST_REPEATED;
-                    Some(
-                        fits.then(|| text.repeat(count))
-                            .ok_or_else(|| refused("REPEAT"))?,
-                    )
+                    self.charge(text.len().saturating_mul(count))?;
+                    Some(text.repeat(count))
                 }
             },
-            Function::ToBase64 => Some(to_base64(text)),
+            Function::ToBase64 => {
+                self.charge(text.len().saturating_mul(2))?;
+                Some(to_base64(text))
+            }
             Function::FromBase64 => from_base64(text),
             Function::Key => Some(self.named_key(text)?),
-            Function::AesEncrypt | Function::AesDecrypt | Function::Concat => None,
+            Function::AesEncrypt
+            | Function::AesDecrypt
+            | Function::Concat
+            | Function::Crypt
+            | Function::Kdf => return Err(refused(function.name())),
         })
+    }
+
+    /// Counts what a call makes, before it makes it.
+    fn charge(&self, bytes: usize) -> Outcome<()> {
+        let made = self.made.get().saturating_add(bytes);
+        self.made.set(made);
+        match made <= MOST_MADE {
+            true => Ok(()),
+            false => Err(Failure::refused(&errors::MEMORY, "cryptographic functions")),
+        }
+    }
+
+    /// Refuses a number for a variable that is kept: it would be a text afterwards.
+    pub fn must_not_be_number(&self, term: &Term) -> Outcome<()> {
+        match self.is_number(term)? {
+            true => Err(refused("a number as the value of a variable that is kept")),
+            false => Ok(()),
+        }
     }
 
     /// `HEX` of a number is another function.
@@ -240,6 +272,8 @@ impl Evaluator<'_> {
         }
         let mut key = self.aes_key(call.function, &call.name, &arguments[1..], false)?;
         key.compares = call.compares;
+        let text = arguments[0].as_ref().map_or(0, Vec::len);
+        self.charge(text.saturating_add(key.cost()))?;
         key.apply(arguments[0].as_deref())
     }
 
@@ -300,12 +334,23 @@ impl Evaluator<'_> {
 }
 
 impl CellKey {
+    /// What the key's derivation costs, in bytes that are made meanwhile.
+    fn cost(&self) -> usize {
+        let is_slow = matches!(self.rest.get(2), Some(Some(name)) if name.starts_with(b"pbkdf2"));
+        let given = self.rest.get(4).and_then(Option::as_deref);
+        let iterations = given.and_then(|n| std::str::from_utf8(n).ok()?.trim().parse().ok());
+        match is_slow {
+            true => ITERATION * iterations.unwrap_or(usize::from(u16::MAX)),
+            false => 0,
+        }
+    }
+
     /// What the function gives for this text.
     pub fn apply(&self, text: Option<&[u8]>) -> Outcome<Bytes> {
         let (text, in_cell) = match (text, self.vector_in_cell) {
             (Some(text), true) => {
                 let (vector, text) = split_vector(text)?;
-                (Some(text), Some(vector))
+                (Some(text), Some(Argument::from(vector)))
             }
             (text, _) => (text, None),
         };
@@ -325,7 +370,7 @@ impl CellKey {
             }
             Function::Decode => Ok(both(text, key).map(|(t, k)| functions::decode(t, k))),
             Function::AesEncrypt | Function::AesDecrypt => {
-                let vector = in_cell.map_or_else(|| argument(1), Argument::Bytes);
+                let vector = in_cell.unwrap_or_else(|| argument(1));
                 let kdf = mysql::KdfArguments {
                     name: argument(2),
                     salt: argument(3),
@@ -388,11 +433,16 @@ fn both<'t>(text: Option<&'t [u8]>, key: Option<&'t [u8]>) -> Option<(&'t [u8], 
     Some((text?, key?))
 }
 
-/// The initialization vector that a cell begins with, and the rest.
-fn split_vector(cell: &[u8]) -> Outcome<(&[u8], &[u8])> {
-    let split = cell
-        .split_first()
-        .and_then(|(&length, rest)| rest.split_at_checked(length.into()));
+/// The initialization vector that a cell begins with, and the rest. The length of NULL is 255.
+fn split_vector(cell: &[u8]) -> Outcome<(Option<&[u8]>, &[u8])> {
+    const NULL: u8 = 255;
+    let split = match cell.split_first() {
+        Some((&NULL, rest)) => Some((None, rest)),
+        Some((&length, rest)) => rest
+            .split_at_checked(length.into())
+            .map(|(vector, rest)| (Some(vector), rest)),
+        None => None,
+    };
     split.ok_or_else(|| refused("a cell with its initialization vector"))
 }
 
@@ -401,6 +451,13 @@ fn number(text: &[u8]) -> Outcome<i64> {
         .ok()
         .and_then(|text| text.parse().ok());
     number.ok_or_else(|| refused("an argument that is no integer"))
+}
+
+fn hex(bytes: &[u8]) -> Vec<u8> {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let digit = |nibble: u8| DIGITS[usize::from(nibble)];
+    let digits = bytes.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]);
+    digits.collect()
 }
 
 /// With a line break behind each 76 letters, as the servers write it.
@@ -412,14 +469,15 @@ fn to_base64(bytes: &[u8]) -> Vec<u8> {
 
 /// Blanks and line breaks do not count. `None`: it is not Base64.
 fn from_base64(text: &[u8]) -> Bytes {
+    // servers do not look at bits that are left over
+    let config = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
+    let engine = GeneralPurpose::new(&base64::alphabet::STANDARD, config);
     let letters: Vec<u8> = text
         .iter()
         .copied()
         .filter(|b| !b.is_ascii_whitespace())
         .collect();
-    base64::engine::general_purpose::STANDARD
-        .decode(letters)
-        .ok()
+    engine.decode(letters).ok()
 }
 
 fn refused(about: &str) -> Failure {

@@ -12,6 +12,7 @@ mod evaluate;
 mod open;
 mod prepared;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use ahash::AHashMap;
@@ -20,7 +21,7 @@ use onionskin_plan::{Action, Template, errors};
 use onionskin_wire::messages::Command;
 use zeroize::Zeroizing;
 
-use self::evaluate::Evaluator;
+use self::evaluate::{Bytes, Evaluator};
 use self::open::Ready;
 pub(crate) use self::open::ResultOpener;
 use self::prepared::PreparedCalls;
@@ -45,6 +46,8 @@ pub struct FunctionsConfig {
 pub(crate) struct Functions {
     /// The variables that are kept here, those that were set.
     secrets: AHashMap<String, Option<Zeroizing<Vec<u8>>>>,
+    /// Those that the running statement sets, kept once the server has done it.
+    assigned: Vec<(String, Option<Zeroizing<Vec<u8>>>)>,
     /// The columns of the running statement's result that are opened or named here.
     openings: Vec<Ready>,
     /// Prepared statements with calls, by their ids.
@@ -116,12 +119,38 @@ impl Session {
         let openings = ready(&evaluator, &calls.openings)?;
         let mut kept = Vec::new();
         for (name, term) in &calls.assigned {
+            evaluator.must_not_be_number(term)?;
             kept.push((name.clone(), evaluator.term(term)?.map(Zeroizing::new)));
         }
         self.functions.openings = openings;
-        self.functions.secrets.extend(kept);
+        self.functions.assigned = kept;
         self.client.replace_last_payload(text);
         Ok(())
+    }
+
+    /// The statement that has set variables was done, or was not.
+    pub(crate) fn keep_assigned(&mut self, is_done: bool) {
+        let assigned = std::mem::take(&mut self.functions.assigned);
+        if is_done && !self.current.sent_error {
+            self.functions.secrets.extend(assigned);
+        }
+    }
+
+    /// Refuses the text of a statement that is prepared in SQL, if it has calls.
+    pub(crate) fn must_not_call(&self, text: &[u8]) -> Outcome<()> {
+        let Some(config) = &self.shared.config.functions else {
+            return Ok(());
+        };
+        let lex = self.state.lex_mode();
+        let has_none = !functions::may_call(text, &config.secrets)
+            || matches!(functions::read(text, lex, &config.secrets), Ok(None));
+        match has_none {
+            true => Ok(()),
+            false => {
+                let about = "in the text of a statement that is prepared in SQL";
+                Err(Failure::refused(&errors::FUNCTION, about))
+            }
+        }
     }
 
     /// The calls in the client's command, a text or a preparation.
@@ -164,12 +193,13 @@ impl Session {
             secrets: &self.functions.secrets,
             values,
             asked,
+            made: Cell::new(0),
         })
     }
 
     /// Asks the server for the variables that calls need: initialization vectors, salts and the
     /// like.
-    fn ask_variables(&mut self, calls: &Calls) -> Outcome<Vec<(Vec<u8>, Option<Vec<u8>>)>> {
+    fn ask_variables(&mut self, calls: &Calls) -> Outcome<Vec<(Vec<u8>, Bytes)>> {
         let mut names: Vec<&[u8]> = Vec::new();
         for piece in &calls.pieces {
             if let Piece::Computed(call) = piece {
@@ -185,7 +215,10 @@ impl Session {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let asked: Vec<Vec<u8>> = names.iter().map(|n| [b"HEX(", *n, b")"].concat()).collect();
+        let asked: Vec<Vec<u8>> = names
+            .iter()
+            .map(|n| [b"HEX(CAST(", *n, b" AS BINARY))"].concat())
+            .collect();
         let question = [b"SELECT ".as_slice(), &asked.join(b", ".as_slice())].concat();
         self.keep_found();
         let rows = self.server.rows(&question)?;

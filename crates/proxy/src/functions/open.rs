@@ -21,7 +21,17 @@ pub(super) struct Ready {
     key: Option<CellKey>,
     /// It is a call, not only a name.
     opens: bool,
-    as_text: bool,
+    text: Option<Text>,
+}
+
+/// A text that CAST or CONVERT makes of a cell, as results show it.
+#[derive(Clone, Copy)]
+struct Text {
+    collation: u16,
+    /// Bytes of a character.
+    most: u32,
+    /// Bytes of a character that the text may have.
+    has: usize,
 }
 
 impl Ready {
@@ -30,7 +40,36 @@ impl Ready {
             name: shown_name(&opening.name, state)?,
             key,
             opens: opening.call.is_some(),
-            as_text: opening.call.as_ref().is_some_and(|call| call.as_text),
+            text: match &opening.call {
+                Some(call) if call.as_text => Some(Text::of(call.is_short, state)?),
+                _ => None,
+            },
+        })
+    }
+}
+
+impl Text {
+    /// A text in the session's character set of results, if that is UTF-8. A short one has no
+    /// character of four bytes.
+    fn of(is_short: bool, state: &State) -> Outcome<Text> {
+        let most = match state.results_charset {
+            Some(Charset::Utf8mb4) => 4,
+            Some(Charset::Utf8mb3) => 3,
+            _ => {
+                let about = "CAST or CONVERT, where character_set_results is not UTF-8";
+                return Err(Failure::refused(&errors::FUNCTION, about));
+            }
+        };
+        let connection = state.connection_charset;
+        if !matches!(connection, Some(Charset::Utf8mb4 | Charset::Utf8mb3)) {
+            let about = "CAST or CONVERT, where character_set_connection is not UTF-8";
+            return Err(Failure::refused(&errors::FUNCTION, about));
+        }
+        let three = is_short || most == 3 || connection != Some(Charset::Utf8mb4);
+        Ok(Text {
+            collation: state.results_collation,
+            most,
+            has: if three { 3 } else { 4 },
         })
     }
 }
@@ -45,7 +84,7 @@ pub(crate) struct ResultOpener {
 #[derive(Clone)]
 struct Column {
     key: CellKey,
-    as_text: bool,
+    text: Option<Text>,
 }
 
 impl ResultOpener {
@@ -68,7 +107,7 @@ impl ResultOpener {
             found += 1;
             columns.push(ready.key.as_ref().map(|key| Column {
                 key: key.clone(),
-                as_text: ready.as_text,
+                text: ready.text,
             }));
             definition.name = ready.name.as_slice().into();
             if !definition.org_name.is_empty() {
@@ -76,6 +115,11 @@ impl ResultOpener {
             }
             if ready.opens {
                 definition.flags.remove(ColumnFlags::NOT_NULL);
+            }
+            if let Some(text) = ready.text {
+                definition.charset = text.collation;
+                definition.length = definition.length.saturating_mul(text.most);
+                definition.flags.remove(ColumnFlags::BINARY);
             }
             let mut shown = Vec::new();
             definition.encode(&mut shown);
@@ -150,12 +194,14 @@ impl ResultOpener {
 impl Column {
     fn open(&self, cell: Option<&[u8]>) -> Outcome<Option<Vec<u8>>> {
         let opened = self.key.apply(cell)?;
-        if let Some(bytes) = &opened
-            && self.as_text
-            && std::str::from_utf8(bytes).is_err()
-        {
-            let about = "a cell that is no text when it is opened (select it without CAST)";
-            return Err(Failure::refused(&errors::FUNCTION, about));
+        if let (Some(bytes), Some(text)) = (&opened, self.text) {
+            let is_text = std::str::from_utf8(bytes)
+                .is_ok_and(|opened| opened.chars().all(|c| c.len_utf8() <= text.has));
+            if !is_text {
+                let about =
+                    "a cell that is no such text when it is opened (select it without CAST)";
+                return Err(Failure::refused(&errors::FUNCTION, about));
+            }
         }
         Ok(opened)
     }
@@ -177,7 +223,10 @@ fn shown_name(name: &[u8], state: &State) -> Outcome<Vec<u8>> {
             let about = "a column's name beyond ASCII, in this character set";
             Failure::refused(&errors::FUNCTION, about)
         })?;
-    let end = name.floor_char_boundary(MOST);
+    let end = (0..=MOST.min(name.len()))
+        .rev()
+        .find(|at| name.is_char_boundary(*at));
+    let end = end.unwrap_or_default();
     Ok(state.shown_name(&name[..end]).into_owned())
 }
 

@@ -52,6 +52,7 @@ impl PreparedCalls {
 impl Session {
     /// Prepares a statement; of one with calls, what is left of it.
     pub(crate) fn prepare(&mut self) -> Outcome<()> {
+        self.statements.forget_last();
         self.functions.openings.clear();
         self.functions.preparing = None;
         let Some(calls) = self.calls()? else {

@@ -142,6 +142,11 @@ impl Statements {
         self.named.clear();
     }
 
+    /// A preparation begins: until it is done, none was prepared last.
+    pub fn forget_last(&mut self) {
+        self.last = None;
+    }
+
     /// The statement that was prepared last.
     pub fn last(&self) -> Option<u32> {
         self.last

@@ -28,7 +28,6 @@ impl Session {
             .get(1..)
             .unwrap_or_default()
             .to_vec();
-        self.statements.last = None;
         self.current.begin();
         let mode = self.space.settings.lex;
         if self.template.read_unfolded(&sql, mode).is_err() || !self.reads_names() {

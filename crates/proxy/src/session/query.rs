@@ -19,9 +19,16 @@ use crate::exchange::{Found, Rows};
 use crate::hex::unhex;
 
 impl Session {
+    /// Does a text, without the calls that the proxy computes.
     pub(super) fn query(&mut self) -> Outcome<()> {
         self.keep_found();
         self.compute_calls()?;
+        let done = self.query_text();
+        self.keep_assigned(done.is_ok());
+        done
+    }
+
+    fn query_text(&mut self) -> Outcome<()> {
         let mode = self.space.settings.lex;
         let sql = self.client.last_payload().get(1..).unwrap_or_default();
         if self.template.read(sql, mode).is_err() || !self.reads_names() {
