@@ -18,6 +18,7 @@ const LARGEST: &[(&str, usize)] = &[
     ("wire", 3),
     ("value", 9),
     ("crypt", 4),
+    ("functions", 1),
     ("keys", 1),
     ("schema", 12),
     ("plan", 17),

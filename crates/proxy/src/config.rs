@@ -1,5 +1,6 @@
 //! What a proxy is told when it starts.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv6Addr, TcpStream, ToSocketAddrs};
 use std::os::unix::net::UnixStream;
@@ -15,8 +16,8 @@ use onionskin_wire::auth::{LinkTrust, ServerKey};
 use rustls::pki_types::{InvalidDnsNameError, ServerName};
 
 use onionskin_value::Family;
+use zeroize::Zeroizing;
 
-use crate::functions::FunctionsConfig;
 use crate::pins::PinFile;
 
 /// How long a connection to the server may take to be made.
@@ -206,6 +207,15 @@ impl Config {
     pub(crate) fn keeps_grams(&self, family: Family) -> bool {
         onionskin_physical::keeps_grams(self.like_index, family)
     }
+}
+
+/// `[functions]`, where it says `evaluate`.
+#[derive(Debug, Default)]
+pub struct FunctionsConfig {
+    /// Variables whose values stay here: names in small letters, without `@`.
+    pub secrets: Vec<String>,
+    /// The keys that `KEY('name')` stands for.
+    pub keys: BTreeMap<String, Zeroizing<Vec<u8>>>,
 }
 
 /// The scratch engine: a server of the back end's family on the trusted side.

@@ -13,8 +13,7 @@ use onionskin_plan::{
 use onionskin_schema::{COMMENT_MARK, NewColumn, PinnedTable, Pins, Policy, Table, TableName};
 use onionskin_value::Family;
 
-use crate::config::Config;
-use crate::functions::FunctionsConfig;
+use crate::config::{Config, FunctionsConfig};
 
 /// What there is to say about a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]

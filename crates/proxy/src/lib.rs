@@ -82,9 +82,8 @@ use std::sync::Arc;
 
 use onionskin_plan::UseScratch;
 
-pub use config::{Backend, BackendTls, Config, LoginLimits, ScratchConfig};
+pub use config::{Backend, BackendTls, Config, FunctionsConfig, LoginLimits, ScratchConfig};
 pub use explain::{Explained, LoadTables, explain, statements};
-pub use functions::FunctionsConfig;
 pub use listener::{Proxy, Stopper};
 pub use pins::{PinError, PinFile, findings_at_start};
 

@@ -386,8 +386,8 @@ impl Reader<'_> {
         Term::Value { index, negative }
     }
 
-    /// Refuses a call whose key or text is a variable of the server's, which it has seen already, and
-    /// one that would show a named key.
+    /// Refuses a call whose key or text is a variable of the server's, which has seen it, and one
+    /// that would show a named key.
     pub(super) fn must_hide_key(&self, call: &Call) -> Result<(), CallError> {
         if call.shows_key() {
             return Err(refused("KEY in another place than that of a key"));

@@ -133,8 +133,8 @@ impl Reader<'_> {
         Function::listed(name)
     }
 
-    /// Refuses a qualified call that would show a constant: on MariaDB, `mariadb_schema.MD5('x')` is
-    /// the function itself.
+    /// Refuses a qualified call that would show a constant. On MariaDB, `mariadb_schema.MD5('x')`
+    /// is the function itself.
     pub(super) fn check_qualified(&self, at: usize) -> Result<(), CallError> {
         let is_qualified = at > 0 && self.tokens[at - 1].is(b'.');
         let opens = self.tokens.get(at + 1).is_some_and(|t| t.is(b'('));

@@ -5,15 +5,15 @@ use std::cell::Cell;
 use ahash::AHashMap;
 use base64::Engine;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
-use onionskin_functions::{self as functions, Argument, Cipher, mariadb, mysql};
+use onionskin_functions::{self as computed, Argument, Cipher, mariadb, mysql};
 use onionskin_plan::errors;
 use onionskin_plan::functions::{Call, Function, OpenCall, Term};
 use onionskin_value::{Context, Family, Input, Kind, SqlType};
 use rand::Rng;
 use zeroize::Zeroizing;
 
-use super::{FunctionsConfig, wrong_count};
 use crate::bind::Values;
+use crate::config::FunctionsConfig;
 use crate::error::{Failure, Outcome};
 use crate::hex::unhex;
 use crate::state::State;
@@ -25,10 +25,10 @@ const MOST_MADE: usize = 64 << 20;
 const ITERATION: usize = 16;
 
 /// Bytes of a value, as the server's function sees them; `None`: NULL.
-pub(super) type Bytes = Option<Vec<u8>>;
+pub(crate) type Bytes = Option<Vec<u8>>;
 
 /// Computes calls of one statement.
-pub(super) struct Evaluator<'a> {
+pub(crate) struct Evaluator<'a> {
     pub state: &'a State,
     pub config: &'a FunctionsConfig,
     pub secrets: &'a AHashMap<String, Option<Zeroizing<Vec<u8>>>>,
@@ -41,7 +41,7 @@ pub(super) struct Evaluator<'a> {
 
 /// What opens cells: a function and its arguments behind the cell.
 #[derive(Clone)]
-pub(super) struct CellKey {
+pub(crate) struct CellKey {
     function: Function,
     family: Family,
     cipher: Option<Cipher>,
@@ -147,26 +147,26 @@ impl Evaluator<'_> {
             {
                 return Err(refused("a key of the server's key file"));
             }
-            Function::DesEncrypt => second.map(|key| functions::des_encrypt(text, key)),
-            Function::DesDecrypt => second.and_then(|key| functions::des_decrypt(text, key)),
-            Function::Encode => second.map(|key| functions::encode(text, key)),
-            Function::Decode => second.map(|key| functions::decode(text, key)),
-            Function::Md5 => Some(functions::md5(text).into_bytes()),
-            Function::Sha1 => Some(functions::sha1(text).into_bytes()),
+            Function::DesEncrypt => second.map(|key| computed::des_encrypt(text, key)),
+            Function::DesDecrypt => second.and_then(|key| computed::des_decrypt(text, key)),
+            Function::Encode => second.map(|key| computed::encode(text, key)),
+            Function::Decode => second.map(|key| computed::decode(text, key)),
+            Function::Md5 => Some(computed::md5(text).into_bytes()),
+            Function::Sha1 => Some(computed::sha1(text).into_bytes()),
             Function::Sha2 => match second {
                 // as 0
-                None if self.is_mariadb() => functions::sha2(text, 0).map(String::into_bytes),
+                None if self.is_mariadb() => computed::sha2(text, 0).map(String::into_bytes),
                 None => None,
                 Some(bits) => {
                     let bits = number(bits)?;
-                    functions::sha2(text, bits).map(String::into_bytes)
+                    computed::sha2(text, bits).map(String::into_bytes)
                 }
             },
             Function::Password if self.state.old_passwords => {
-                Some(functions::old_password(text).into_bytes())
+                Some(computed::old_password(text).into_bytes())
             }
-            Function::Password => Some(functions::password(text).into_bytes()),
-            Function::OldPassword => Some(functions::old_password(text).into_bytes()),
+            Function::Password => Some(computed::password(text).into_bytes()),
+            Function::OldPassword => Some(computed::old_password(text).into_bytes()),
             Function::RandomBytes => {
                 let count = usize::try_from(number(text)?).ok();
                 let count = count.filter(|count| (1..=1024).contains(count));
@@ -366,9 +366,9 @@ impl CellKey {
             .map(|key| key.as_slice());
         match self.function {
             Function::DesDecrypt => {
-                Ok(both(text, key).and_then(|(t, k)| functions::des_decrypt(t, k)))
+                Ok(both(text, key).and_then(|(t, k)| computed::des_decrypt(t, k)))
             }
-            Function::Decode => Ok(both(text, key).map(|(t, k)| functions::decode(t, k))),
+            Function::Decode => Ok(both(text, key).map(|(t, k)| computed::decode(t, k))),
             Function::AesEncrypt | Function::AesDecrypt => {
                 let vector = in_cell.unwrap_or_else(|| argument(1));
                 let kdf = mysql::KdfArguments {
@@ -405,8 +405,8 @@ impl CellKey {
             }));
         }
         let function = match encrypts && !self.compares {
-            true => functions::AesFunction::Encrypt,
-            false => functions::AesFunction::Decrypt,
+            true => computed::AesFunction::Encrypt,
+            false => computed::AesFunction::Decrypt,
         };
         let done = mysql::check_parameter_count(function, cipher, vector).and_then(|()| {
             let Some((text, key)) = both(text, key) else {
@@ -426,6 +426,16 @@ impl CellKey {
                 message: error.to_string().into_bytes(),
             }
         })
+    }
+}
+
+/// The servers' error for a call with too few or too many arguments.
+pub(crate) fn wrong_count(name: &str) -> Failure {
+    let message = format!("Incorrect parameter count in the call to native function '{name}'");
+    Failure::Server {
+        code: 1582,
+        state: *b"42000",
+        message: message.into_bytes(),
     }
 }
 

@@ -5,88 +5,29 @@
 //! in a prepared statement a parameter does, which each execution gets anew. So neither the planner
 //! nor the server can meet what was cut out.
 //!
-//! `evaluate.rs` computes, `prepared.rs` exchanges the commands of prepared statements, `open.rs`
-//! opens columns of results.
+//! `kept.rs` says what a session keeps, `evaluate.rs` computes, `prepared.rs` exchanges the commands
+//! of prepared statements, `open.rs` opens columns of results.
 
 mod evaluate;
-mod open;
+pub(crate) mod kept;
+pub(crate) mod open;
 mod prepared;
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 
-use ahash::AHashMap;
 use onionskin_plan::functions::{self, Call, CallError, Calls, Opening, Piece};
 use onionskin_plan::{Action, Template, errors};
 use onionskin_wire::messages::Command;
 use zeroize::Zeroizing;
 
-use self::evaluate::{Bytes, Evaluator};
+use self::evaluate::{Bytes, Evaluator, wrong_count};
 use self::open::Ready;
-pub(crate) use self::open::ResultOpener;
-use self::prepared::PreparedCalls;
 use crate::bind::Values;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Question;
 use crate::hex::{put_hex, unhex};
 use crate::open::Opener;
 use crate::session::{Execution, Protocol, Session};
-
-/// `[functions]`, where it says `evaluate`.
-#[derive(Debug, Default)]
-pub struct FunctionsConfig {
-    /// Variables whose values stay here: names in small letters, without `@`.
-    pub secrets: Vec<String>,
-    /// The keys that `KEY('name')` stands for.
-    pub keys: BTreeMap<String, Zeroizing<Vec<u8>>>,
-}
-
-/// What a session knows of functions.
-#[derive(Default)]
-pub(crate) struct Functions {
-    /// The variables that are kept here, those that were set.
-    secrets: AHashMap<String, Option<Zeroizing<Vec<u8>>>>,
-    /// Those that the running statement sets, kept once the server has done it.
-    assigned: Vec<(String, Option<Zeroizing<Vec<u8>>>)>,
-    /// The columns of the running statement's result that are opened or named here.
-    openings: Vec<Ready>,
-    /// Prepared statements with calls, by their ids.
-    prepared: AHashMap<u32, PreparedCalls>,
-    /// Parameters of the client's statement that is being prepared, if it has calls.
-    preparing: Option<usize>,
-}
-
-impl Functions {
-    /// The session begins anew.
-    pub fn clear(&mut self) {
-        *self = Functions::default();
-    }
-
-    /// Whether columns of the running statement's result are opened or named here.
-    pub fn opens(&self) -> bool {
-        !self.openings.is_empty()
-    }
-
-    /// Whether the statement that is being prepared has calls.
-    pub fn prepares(&self) -> bool {
-        self.preparing.is_some()
-    }
-
-    /// The parameters that the client knows of, of a statement that the server has prepared with so
-    /// many.
-    pub fn client_parameters(&self, servers: usize) -> usize {
-        self.preparing.unwrap_or(servers)
-    }
-
-    /// What opens columns of the running statement's result, if there are such; their definitions
-    /// become those that the client sees.
-    pub fn opener(&self, definitions: &mut [Vec<u8>]) -> Outcome<Option<ResultOpener>> {
-        match self.opens() {
-            true => ResultOpener::new(&self.openings, definitions),
-            false => Ok(None),
-        }
-    }
-}
 
 impl Session {
     /// Exchanges a text for one without calls that the proxy computes.
@@ -291,16 +232,6 @@ fn ready(evaluator: &Evaluator, openings: &[Opening]) -> Outcome<Vec<Ready>> {
         Ready::new(opening, key, evaluator.state)
     });
     each.collect()
-}
-
-/// The servers' error for a call with too few or too many arguments.
-fn wrong_count(name: &str) -> Failure {
-    let message = format!("Incorrect parameter count in the call to native function '{name}'");
-    Failure::Server {
-        code: 1582,
-        state: *b"42000",
-        message: message.into_bytes(),
-    }
 }
 
 /// Writes what a call gives as a literal.

@@ -15,7 +15,7 @@ use crate::state::State;
 
 /// An opening with what it needs.
 #[derive(Clone)]
-pub(super) struct Ready {
+pub(crate) struct Ready {
     name: Vec<u8>,
     /// `None`: the name alone is another, or the statement is being prepared.
     key: Option<CellKey>,
@@ -90,7 +90,7 @@ struct Column {
 impl ResultOpener {
     /// Finds the columns by their names. Definitions become those that the client sees. `None`: no
     /// column is opened.
-    pub(super) fn new(
+    pub(crate) fn new(
         openings: &[Ready],
         definitions: &mut [Vec<u8>],
     ) -> Outcome<Option<ResultOpener>> {

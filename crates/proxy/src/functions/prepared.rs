@@ -1,53 +1,18 @@
 //! Prepared statements with calls: the server's has a parameter for each.
 
-use onionskin_plan::functions::{Calls, Piece};
-use onionskin_plan::{Literal, errors};
+use onionskin_plan::errors;
+use onionskin_plan::functions::Piece;
 use onionskin_wire::messages::{
     ComStmtExecute, ComStmtSendLongData, Command, CursorType, ExecuteWriter, Param,
 };
 use onionskin_wire::{BinaryValue, ColumnType, ParamType};
 
+use super::kept::PreparedCalls;
 use super::open::Ready;
 use super::ready;
 use crate::bind::Values;
 use crate::error::{Failure, Outcome, too_long};
 use crate::session::Session;
-
-/// What a prepared statement has computed.
-pub(super) struct PreparedCalls {
-    /// The client's text, and its literals.
-    sql: Vec<u8>,
-    literals: Vec<Literal>,
-    calls: Calls,
-    /// The types that the client has bound.
-    types: Vec<ParamType>,
-    /// Parameters of calls that came as long data.
-    long: Vec<Option<Vec<u8>>>,
-    /// Other parameters that did: the statement behind has them.
-    long_behind: Vec<bool>,
-    /// More of that has come than the server takes, or the session may hold.
-    too_long: bool,
-}
-
-impl PreparedCalls {
-    /// What the server's parameters are.
-    fn parameters(&self) -> impl Iterator<Item = &Piece> {
-        let is_one = |piece: &&Piece| !matches!(piece, Piece::Sql(_));
-        self.calls.pieces.iter().filter(is_one)
-    }
-
-    /// The server's parameter that a parameter of the client's is; `None`: it is a call's.
-    fn behind(&self, client: usize) -> Option<usize> {
-        self.parameters()
-            .position(|piece| *piece == Piece::Parameter(client))
-    }
-
-    fn forget_long(&mut self) {
-        self.long.iter_mut().for_each(|long| *long = None);
-        self.long_behind.fill(false);
-        self.too_long = false;
-    }
-}
 
 impl Session {
     /// Prepares a statement; of one with calls, what is left of it.

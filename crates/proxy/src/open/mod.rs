@@ -27,7 +27,7 @@ pub(crate) use self::definitions::{
 pub(crate) use self::held::HeldRows;
 use crate::catalog::{KeyedPlan, cipher_of};
 use crate::error::{Failure, Outcome};
-use crate::functions::ResultOpener;
+use crate::functions::open::ResultOpener;
 use crate::state::State;
 
 /// How the cells of one result open.

@@ -35,7 +35,7 @@ use crate::catalog::{Account, PlanSpace};
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
-use crate::functions::Functions;
+use crate::functions::kept::Functions;
 use crate::login::Login;
 use crate::next_transaction::NextTransaction;
 use crate::prepared::Statements;
