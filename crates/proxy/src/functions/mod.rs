@@ -5,8 +5,8 @@
 //! in a prepared statement a parameter does, which each execution gets anew. So neither the planner
 //! nor the server can meet what was cut out.
 //!
-//! `kept.rs` says what a session keeps, `evaluate.rs` computes, `prepared.rs` exchanges the commands
-//! of prepared statements, `open.rs` opens columns of results.
+//! `kept.rs` says what a session keeps, `evaluate.rs` computes, `prepared.rs` exchanges the
+//! commands of prepared statements, `open.rs` opens columns of results.
 
 mod evaluate;
 pub(crate) mod kept;
