@@ -293,6 +293,12 @@ impl Reader<'_> {
             arguments: std::iter::once(Term::Null).chain(terms).collect(),
         };
         self.must_hide_key(&call)?;
+        let mut names = Vec::new();
+        call.variables(&mut names);
+        if !names.is_empty() && self.said.assigns {
+            let about = "a variable of the server's that the statement may set";
+            return Err(refused(about));
+        }
         self.sql_up_to(self.tokens[item.start].start);
         self.push_sql(b"CAST(");
         if let Some(vector) = &vector {

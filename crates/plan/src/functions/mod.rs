@@ -31,6 +31,9 @@ use crate::lex::{LexMode, LiteralKind, Token, TokenKind, tokens};
 /// What stands before the number in the name of a column that the proxy opens or names.
 pub const OPENED: &str = "onionskin$function_";
 
+/// Digests of columns within each other.
+const MOST_DIGESTS: usize = 32;
+
 /// A part of the statement for the server.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Piece {
@@ -117,14 +120,24 @@ pub fn may_call(sql: &[u8], secrets: &[String]) -> bool {
         rest.get(..word.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
     };
+    let is_letter = |b: &u8| b.is_ascii_alphabetic() || *b == b'_';
+    let has_bracket = memchr::memchr(b'(', sql).is_some();
+    if !has_bracket && secrets.is_empty() {
+        return false;
+    }
     for (at, byte) in sql.iter().enumerate() {
         let rest = &sql[at..];
+        let before = at.checked_sub(1).map(|at| sql[at]);
         let may_be = match byte.to_ascii_lowercase() {
-            b'a' | b'd' | b'e' | b'k' | b'm' | b'o' | b'p' | b's' => {
-                Function::LISTED.iter().any(|(name, _)| begins(rest, name))
+            b'a' | b'd' | b'e' | b'k' | b'm' | b'o' | b'p' | b's' if has_bracket => {
+                let is_name =
+                    |name: &str| begins(rest, name) && !rest.get(name.len()).is_some_and(is_letter);
+                !before.as_ref().is_some_and(is_letter)
+                    && Function::LISTED.iter().any(|(name, _)| is_name(name))
             }
-            // a name that may be folded to one of them
-            b'@' if !secrets.is_empty() => {
+            // a host stands behind a quote: 'root'@'localhost'
+            b'@' if !secrets.is_empty() && !matches!(before, Some(b'\'' | b'"' | b'`')) => {
+                // a name that may be folded to one of them
                 let name = &rest[1..];
                 let is_odd = |b: &u8| matches!(b, b'\'' | b'"' | b'`' | b'\\') || !b.is_ascii();
                 let is_name = |b: &u8| b.is_ascii_alphanumeric() || b"_$.".contains(b);
@@ -150,6 +163,7 @@ pub fn read(sql: &[u8], mode: LexMode, secrets: &[String]) -> Result<Option<Call
         tokens: &tokens,
         before: Before::each(&tokens),
         said: Said::of(sql, &tokens),
+        digests: Vec::new(),
         secrets,
         calls: Calls::default(),
         taken: 0,
@@ -168,6 +182,10 @@ pub fn read(sql: &[u8], mode: LexMode, secrets: &[String]) -> Result<Option<Call
     calls.parameters = tokens.iter().filter(|t| is_parameter(t)).count();
     let end = tokens.iter().rposition(|t| !t.is(b';'));
     calls.several = end.is_some_and(|end| tokens[..end].iter().any(|t| t.is(b';')));
+    let executed = tokens.iter().any(|t| t.kind == TokenKind::Executable);
+    if executed {
+        return Err(refused("beside a comment that servers execute"));
+    }
     if calls.several {
         return Err(refused("in a text of several statements"));
     }
@@ -218,6 +236,8 @@ struct Reader<'a> {
     /// What stands before each token.
     before: Vec<Before>,
     said: Said,
+    /// The ends of the digests of columns around the present token.
+    digests: Vec<usize>,
     secrets: &'a [String],
     calls: Calls,
     /// The end of what was taken over or left out, in bytes of the statement.
@@ -345,6 +365,11 @@ impl Reader<'_> {
         }
         if self.is_told_nothing(function, at, end)? {
             // a column is in it, or a call
+            self.digests.retain(|around| *around > at);
+            self.digests.push(end);
+            if self.digests.len() > MOST_DIGESTS {
+                return Err(refused("digests within each other"));
+            }
             return Ok(at + 2);
         }
         let about = format!("{} of something that is no constant", function.name());

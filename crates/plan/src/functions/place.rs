@@ -6,9 +6,14 @@ use std::ops::Range;
 use super::call::{Call, Function, Term, closing};
 use super::{CallError, Reader, may_call, refused};
 use crate::lex::{LiteralKind, Token, TokenKind};
+use crate::literal::decode;
+use onionskin_value::Input;
 
 /// The longest prefix of an index, in bytes: a number in parentheses that may be one.
 const MOST_PREFIX: u32 = 3072;
+
+/// Brackets around a call that are looked at.
+const MOST_BRACKETS: usize = 256;
 
 /// Functions that give the same for the same arguments, without effects: a cell that is made by
 /// these alone may be computed twice.
@@ -31,10 +36,8 @@ pub(super) struct Said {
     table: bool,
     /// PREPARE, or EXECUTE IMMEDIATE.
     prepares: bool,
-    /// DEFAULT, CHECK or AS, behind which an expression may stand.
-    expression: bool,
     /// `:=`, or INTO a variable.
-    assigns: bool,
+    pub assigns: bool,
     /// The token of RETURNING.
     returning: Option<usize>,
 }
@@ -42,7 +45,10 @@ pub(super) struct Said {
 impl Said {
     pub fn of(sql: &[u8], tokens: &[Token]) -> Said {
         let mut said = Said::default();
+        let mut brackets = 0usize;
         for (at, token) in tokens.iter().enumerate() {
+            brackets += usize::from(token.is(b'('));
+            brackets = brackets.saturating_sub(usize::from(token.is(b')')));
             let next = tokens.get(at + 1);
             said.assigns |= token.is(b':') && next.is_some_and(|t| t.is(b'='));
             if token.kind != TokenKind::Word {
@@ -53,10 +59,9 @@ impl Said {
             said.from |= is("from");
             said.table |= is("table");
             said.prepares |= is("prepare") || is("immediate");
-            said.expression |= is("default") || is("check") || is("as");
             let is_variable = next.is_some_and(|t| t.kind == TokenKind::Variable);
             said.assigns |= is("into") && is_variable;
-            if is("returning") {
+            if is("returning") && brackets == 0 {
                 said.returning = said.returning.or(Some(at));
             }
         }
@@ -77,12 +82,12 @@ impl Reader<'_> {
     /// What hides calls: comments that servers execute, texts of statements, names that servers
     /// fold in ways of their own.
     pub(super) fn check_hidden(&self) -> Result<(), CallError> {
-        let is_hidden = |t: &Token| matches!(t.kind, TokenKind::Executable | TokenKind::Hint);
+        let is_executed = |t: &Token| t.kind == TokenKind::Executable;
         for (at, token) in self.tokens.iter().enumerate() {
-            if is_hidden(token) && may_call(token.text(self.sql), self.secrets) {
+            if is_executed(token) && self.hides_call(token.text(self.sql)) {
                 return Err(refused("in a comment that servers execute"));
             }
-            let is_split = self.tokens.get(at + 1).is_some_and(is_hidden);
+            let is_split = self.tokens.get(at + 1).is_some_and(is_executed);
             if is_split && self.listed_at(at).is_some() {
                 return Err(refused(
                     "a comment that servers execute, behind a function's name",
@@ -94,23 +99,38 @@ impl Reader<'_> {
                 return Err(refused("a variable whose name is no plain ASCII"));
             }
         }
-        if self.said.prepares || self.begins_with(&["set"]) {
-            let hides = |t: &Token| {
-                let mut text = t.text(self.sql).to_vec();
-                text.retain(|byte| *byte != b'\\');
-                let is_string = matches!(
-                    t.kind,
-                    TokenKind::Literal(LiteralKind::String | LiteralKind::Introduced)
-                );
-                is_string && text.contains(&b'(') && may_call(&text, &[])
-            };
-            if self.tokens.iter().any(hides) {
-                return Err(refused(
-                    "in the text of a statement that is prepared in SQL",
-                ));
-            }
+        if (self.said.prepares || self.begins_with(&["set"]))
+            && self.tokens.iter().any(|t| self.is_hiding_text(t))
+        {
+            return Err(refused(
+                "in the text of a statement that is prepared in SQL",
+            ));
         }
         Ok(())
+    }
+
+    /// Whether a token is a text that holds a call.
+    fn is_hiding_text(&self, token: &Token) -> bool {
+        let TokenKind::Literal(kind @ (LiteralKind::String | LiteralKind::Introduced)) = token.kind
+        else {
+            return false;
+        };
+        let text = token.text(self.sql);
+        let mut scratch = Vec::new();
+        let charset = self.mode.charset;
+        match decode(text, kind, false, self.mode, charset, &mut scratch) {
+            Some(Input::Text { bytes, .. } | Input::Bytes(bytes)) => calls_within(bytes),
+            _ => calls_within(text),
+        }
+    }
+
+    /// Whether the text of a comment holds a call, or a variable that is kept.
+    fn hides_call(&self, comment: &[u8]) -> bool {
+        calls_within(comment)
+            || !self.secrets.is_empty() && may_call(comment, self.secrets) && {
+                // of what is no call, only a variable is left
+                !may_call(comment, &[])
+            }
     }
 
     /// Whether servers may take the name of a variable for another one: they fold accents and undo
@@ -142,6 +162,10 @@ impl Reader<'_> {
             return Ok(());
         }
         let end = closing(self.tokens, at + 1).ok_or_else(|| refused("parentheses"))?;
+        // CREATE TABLE app.password (…), CREATE INDEX i ON app.md5 (a), CALL app.encode('x')
+        if at >= 3 && self.is_named_by(at - 3, at + 2..end) {
+            return Ok(());
+        }
         match self.tells_nothing(at + 2..end) {
             true => Ok(()),
             false => Err(refused("a function behind the name of a database")),
@@ -150,6 +174,14 @@ impl Reader<'_> {
 
     /// Whether a word before a parenthesis is the name of a table, an index, a column or a program.
     pub(super) fn is_name(&self, at: usize) -> bool {
+        let (Some(before), Some(end)) = (at.checked_sub(1), closing(self.tokens, at + 1)) else {
+            return false;
+        };
+        self.is_named_by(before, at + 2..end) || self.is_prefix(at, end)
+    }
+
+    /// Whether the word at a token says that a name comes next, before these parentheses.
+    fn is_named_by(&self, word: usize, inside: Range<usize>) -> bool {
         const BEFORE: [&str; 11] = [
             "into",
             "references",
@@ -163,22 +195,26 @@ impl Reader<'_> {
             "with",
             "recursive",
         ];
-        let before = at.checked_sub(1);
+        let is_any = |words: &[&str]| words.iter().any(|w| self.is_word_at(Some(word), w));
         let defines = self.begins_with(&["create", "drop", "alter"]);
-        let is_any = |words: &[&str]| words.iter().any(|word| self.is_word_at(before, word));
+        let is_early = word < 7;
         // what stands in these parentheses is looked at all the same
-        if self.begins_with(&["create"]) && at < 8 && is_any(&["table", "exists"]) {
+        if self.begins_with(&["create"]) && is_early && is_any(&["table", "exists"]) {
             return true;
         }
-        if at < 8 && defines && is_any(&["function", "procedure"]) || at == 1 && is_any(&["call"]) {
+        if is_early && defines && is_any(&["function", "procedure"]) {
             return true;
         }
-        let Some(end) = closing(self.tokens, at + 1) else {
-            return false;
-        };
+        if word == 0 && is_any(&["call"]) {
+            return true;
+        }
         // ON t (a) of an index is a name, ON MD5(a) = b of a join a call
-        let is_named = is_any(&BEFORE) || defines && is_any(&["on"]);
-        is_named && self.holds_names(at + 2..end) || defines && self.is_prefix(at, end)
+        let is_named = is_any(&BEFORE) || self.creates_index() && is_any(&["on"]);
+        is_named && self.holds_names(inside)
+    }
+
+    fn creates_index(&self) -> bool {
+        self.begins_with(&["create"]) && (1..4).any(|at| self.is_word_at(Some(at), "index"))
     }
 
     /// Whether these tokens are a list of columns, perhaps with the lengths of prefixes.
@@ -196,15 +232,26 @@ impl Reader<'_> {
             && text.parse().is_ok_and(|number: u32| number <= MOST_PREFIX)
     }
 
-    /// Whether a column with the length of a prefix stands there, `password(10)`, in a definition.
+    /// Whether a column with the length of a prefix stands there, `password(10)`: in the brackets
+    /// of an index.
     fn is_prefix(&self, at: usize, end: usize) -> bool {
-        let before = at.checked_sub(1).map(|at| &self.tokens[at]);
-        let in_list = before.is_some_and(|t| t.is(b'(') || t.is(b','));
-        in_list
-            && end == at + 3
-            && self.is_short(&self.tokens[at + 2])
-            && !self.said.select
-            && !self.said.expression
+        let Some(open) = self.before[at].bracket else {
+            return false;
+        };
+        let defines = self.begins_with(&["create", "alter"]);
+        if !defines || end != at + 3 || !self.is_short(&self.tokens[at + 2]) {
+            return false;
+        }
+        let is_mark = |t: &Token| [b',', b'(', b')'].iter().any(|mark| t.is(*mark));
+        let mut of_index = false;
+        for token in self.tokens[..open].iter().rev().take_while(|t| !is_mark(t)) {
+            let is_any = |words: &[&str]| words.iter().any(|w| token.is_word(self.sql, w));
+            if is_any(&["default", "check", "as"]) {
+                return false;
+            }
+            of_index |= is_any(&["key", "index", "unique", "fulltext", "spatial"]);
+        }
+        of_index
     }
 
     /// Whether these tokens may be computed twice.
@@ -265,7 +312,7 @@ impl Reader<'_> {
         let inserts =
             self.begins_with(&["insert", "replace"]) && !self.said.select && !self.said.table;
         let shows = self.begins_with(&["select"]) && !self.said.from;
-        inserts || shows || self.begins_with(&["set", "do"])
+        inserts || shows || self.begins_with(&["set", "do", "call"])
     }
 
     /// Whether a call is an item of a derived table without a name: its text would be the column's.
@@ -275,7 +322,8 @@ impl Reader<'_> {
             return false;
         }
         let mut bracket = self.before[at].bracket;
-        while let Some(open) = bracket {
+        for _ in 0..MOST_BRACKETS {
+            let Some(open) = bracket else { return false };
             if self.is_word_at(Some(open + 1), "select") {
                 let before = open.checked_sub(1);
                 let words = ["from", "join", "as", "lateral", "union", "all"];
@@ -287,6 +335,28 @@ impl Reader<'_> {
             }
             bracket = self.before[open].bracket;
         }
-        false
+        true
     }
+}
+
+/// Whether a text holds the name of a function with a parenthesis, or a comment, behind it.
+fn calls_within(text: &[u8]) -> bool {
+    let is_word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_' || *b == b'$' || !b.is_ascii();
+    (0..text.len()).any(|at| {
+        // digits may be the version that a comment is for
+        let is_start = at == 0 || !is_word(&text[at - 1]) || text[at - 1].is_ascii_digit();
+        let name = Function::LISTED.iter().find(|(name, _)| {
+            let found = text.get(at..at + name.len());
+            found.is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes()))
+                && !text.get(at + name.len()).is_some_and(is_word)
+        });
+        let Some((name, _)) = name.filter(|_| is_start) else {
+            return false;
+        };
+        let behind = &text[at + name.len()..];
+        let next = behind
+            .iter()
+            .find(|b| !b.is_ascii_whitespace() && !matches!(b, b'`' | b'"'));
+        next.is_none_or(|b| matches!(b, b'(' | b'/' | b'*' | b'#' | b'-'))
+    })
 }

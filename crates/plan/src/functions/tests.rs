@@ -237,6 +237,14 @@ fn what_is_not_computed_is_refused() {
         "SELECT AES_DECRYPT(a, 'k') FROM t; SELECT 1",
         "SET @iv = 'x'; INSERT INTO t VALUES (AES_ENCRYPT('x', 'k', @iv))",
         "SELECT 1; PREPARE s FROM 'SELECT AES_ENCRYPT(1, 2)'",
+        "SET @s = 'SELECT M' 'D5(1)'",
+        "SELECT @iv := iv, AES_DECRYPT(a, 'k', @iv) FROM t",
+        "SELECT AES_DECRYPT(a, 'k') FROM t /*!50000 ORDER BY 1 */",
+        "SELECT AES_ENCRYPT('x', CONCAT(KEY('a'), 'x'))",
+        "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO INSERT INTO u VALUES (1, AES_ENCRYPT(1234, 'k'))",
+        "CREATE VIEW v AS SELECT 1 FROM x JOIN y ON MD5(1234) = y.h",
+        "SELECT /*!50000AES_ENCRYPT*/('x', 'k')",
+        "SELECT /*!50000 `md5` */ ('x')",
         "PREPARE s FROM 'SELECT A\\ES_ENCRYPT(1, 2)'",
         "SET @s = 'SELECT AES_ENCRYPT(1, 2)'",
         "CREATE VIEW v AS SELECT x.id FROM t x JOIN t y ON AES_DECRYPT(x.a, 'k') = y.b",
@@ -310,6 +318,12 @@ fn long_texts_and_deep_calls_end_soon() {
         calls.ok().flatten().map(|calls| calls.parameters),
         Some(50_000)
     );
+    let columns = format!(
+        "SELECT {}a{}",
+        "MD5(UPPER(".repeat(50_000),
+        "))".repeat(50_000)
+    );
+    assert!(read(columns.as_bytes(), LexMode::default(), &[]).is_err());
     for open in ["MD5(", "(", "CONCAT('a', ", "UPPER("] {
         let sql = deep(open);
         let calls = read(sql.as_bytes(), LexMode::default(), &[]);
@@ -324,6 +338,17 @@ fn names_and_digests_of_columns_stay() {
         "SELECT MD5(name), SHA2(CONCAT(a, b), 256) FROM t",
         "CREATE TABLE pw (password VARCHAR(100), KEY k (password(10)), UNIQUE (id, md5(8)))",
         "CREATE INDEX i ON pw (md5(16))",
+        "CREATE TABLE u (password VARCHAR(9), KEY k (password(10))) DEFAULT CHARSET=utf8mb4",
+        "ALTER TABLE u ADD a INT DEFAULT 0, ADD KEY k USING BTREE (id, password(20))",
+        "CREATE TABLE app.password (v VARCHAR(100) DEFAULT 'x')",
+        "CREATE INDEX i ON app.md5 (a(10))",
+        "CALL app.encode('x')",
+        "SET @sql = CONCAT('INSERT INTO users (password) VALUES (', @v, ')')",
+        "PREPARE s FROM 'SELECT COUNT(*) FROM users WHERE password = ?'",
+        "SET @t = 'What shall (we) do'",
+        "/*!50017 DEFINER=`root`@`localhost`*/ SELECT (1)",
+        "/*!50001 CREATE VIEW `v` AS select `password` AS `password` from (`t`) */",
+        "SELECT /*+ NO_MERGE(shares) */ MD5(a) FROM t",
         "CREATE TABLE IF NOT EXISTS password (id INT DEFAULT 5, t VARCHAR(9) DEFAULT 'x')",
         "CREATE FUNCTION encode(a INT) RETURNS INT RETURN a",
         "SELECT mine.md5(a) FROM t",

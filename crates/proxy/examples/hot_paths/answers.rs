@@ -177,6 +177,7 @@ pub fn settings(family: Family) -> Vec<u8> {
         b"16777216",
         b"0",
         b"1",
+        b"0,aes-128-ecb",
     ];
     cells.extend(asked_at_login(family).map(usual_value));
     let status = StatusFlags::AUTOCOMMIT;

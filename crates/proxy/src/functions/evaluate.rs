@@ -340,7 +340,7 @@ impl CellKey {
         let given = self.rest.get(4).and_then(Option::as_deref);
         let iterations = given.and_then(|n| std::str::from_utf8(n).ok()?.trim().parse().ok());
         match is_slow {
-            true => ITERATION * iterations.unwrap_or(usize::from(u16::MAX)),
+            true => ITERATION.saturating_mul(iterations.unwrap_or(usize::from(u16::MAX))),
             false => 0,
         }
     }

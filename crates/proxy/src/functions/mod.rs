@@ -237,7 +237,8 @@ fn ready(evaluator: &Evaluator, openings: &[Opening]) -> Outcome<Vec<Ready>> {
 /// Writes what a call gives as a literal.
 fn put_constant(call: &Call, value: Option<&[u8]>, out: &mut Vec<u8>) {
     match value {
-        None => out.extend_from_slice(b"NULL"),
+        // no word beside it becomes a part of it
+        None => out.extend_from_slice(b" NULL "),
         Some(text) if call.function.gives_text() => {
             // digits, letters and an asterisk
             out.push(b'\'');

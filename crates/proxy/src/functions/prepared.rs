@@ -12,6 +12,7 @@ use super::open::Ready;
 use super::ready;
 use crate::bind::Values;
 use crate::error::{Failure, Outcome, too_long};
+use crate::prepared::MAX_LONG_DATA_BYTES;
 use crate::session::Session;
 
 impl Session {
@@ -78,6 +79,10 @@ impl Session {
         let done = self.execution_behind(id, payload, &mut prepared);
         prepared.forget_long();
         self.functions.prepared.insert(id, prepared);
+        if done.is_err() {
+            // as servers do where an execution fails
+            self.statements.forget_long(id);
+        }
         *payload = done?;
         Ok(())
     }
@@ -186,7 +191,9 @@ impl Session {
             }
             return Ok(true);
         }
-        let has_room = self.statements.take_long_data(data.data.len());
+        let kept = self.functions.prepared.values().flat_map(|p| &p.long);
+        let kept: usize = kept.flatten().map(Vec::len).sum();
+        let has_room = kept + data.data.len() <= MAX_LONG_DATA_BYTES;
         let most = self.server.bound.packet;
         if let Some(prepared) = self.functions.prepared.get_mut(&id)
             && let Some(long) = prepared.long.get_mut(client)

@@ -37,7 +37,7 @@ pub(crate) struct Opener {
     pub types: Vec<ParamType>,
     pub binary: bool,
     /// Opens columns by functions, behind the others.
-    pub functions: Option<ResultOpener>,
+    pub functions: Option<Box<ResultOpener>>,
     payload: Vec<u8>,
     order: Vec<u8>,
 }

@@ -22,7 +22,9 @@ impl Session {
         let mut payload = self.client.last_payload().to_vec();
         let id = self.statements.id_in(&mut payload, self.state.family)?;
         self.keep_found();
-        self.compute_execution(id, &mut payload)?;
+        if self.shared.config.functions.is_some() {
+            self.compute_execution(id, &mut payload)?;
+        }
         let mut statement = match self.statements.open.remove(&id) {
             Some(statement) => {
                 self.begin_planned(&statement.keyed);

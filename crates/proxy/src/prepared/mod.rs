@@ -34,7 +34,7 @@ const OWN_IDS: u32 = 0x8000_0000;
 /// To MariaDB, the statement that was prepared last, so that a client need not wait for its id.
 const LAST_ID: u32 = u32::MAX;
 /// Bytes of long data that the statements of a session may hold.
-const MAX_LONG_DATA_BYTES: usize = 256 << 20;
+pub(crate) const MAX_LONG_DATA_BYTES: usize = 256 << 20;
 /// How many statements a session may hold that the server does not have, and how many bytes of
 /// their texts. The number is the default of the servers' `max_prepared_stmt_count`, which counts
 /// all sessions.
@@ -142,6 +142,14 @@ impl Statements {
         self.named.clear();
     }
 
+    /// The pieces of values that have come for a statement are not for its next execution.
+    pub fn forget_long(&mut self, id: u32) {
+        if let Some(statement) = self.open.get_mut(&id) {
+            statement.long.iter_mut().for_each(|long| *long = None);
+            statement.too_long = false;
+        }
+    }
+
     /// A preparation begins: until it is done, none was prepared last.
     pub fn forget_last(&mut self) {
         self.last = None;
@@ -159,7 +167,7 @@ impl Statements {
 
     /// Counts long data that arrives. Returns whether there is room for it. Only if there seems to
     /// be too much, it looks for what executions have used up.
-    pub fn take_long_data(&mut self, length: usize) -> bool {
+    fn take_long_data(&mut self, length: usize) -> bool {
         if self.long_data + length > MAX_LONG_DATA_BYTES {
             let all = self.open.values().flat_map(|s| &s.long);
             self.long_data = all.flatten().map(Vec::len).sum();

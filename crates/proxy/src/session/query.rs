@@ -19,16 +19,32 @@ use crate::exchange::{Found, Rows};
 use crate::hex::unhex;
 
 impl Session {
-    /// Does a text, without the calls that the proxy computes.
     pub(super) fn query(&mut self) -> Outcome<()> {
+        match self.shared.config.functions {
+            None => self.query_text(),
+            Some(_) => self.query_with_calls(),
+        }
+    }
+
+    /// Does a text, without the calls that the proxy computes.
+    #[cold] // out of the way of those who have none
+    fn query_with_calls(&mut self) -> Outcome<()> {
         self.keep_found();
-        self.compute_calls()?;
+        if let Err(failure) = self.compute_calls() {
+            // a PREPARE that is refused leaves no statement under its name
+            let sql = self.client.last_payload().get(1..).unwrap_or_default();
+            let sql = sql.to_vec();
+            self.not_prepared(&sql);
+            return Err(failure);
+        }
         let done = self.query_text();
         self.keep_assigned(done.is_ok());
         done
     }
 
+    #[inline(always)] // once for each text
     fn query_text(&mut self) -> Outcome<()> {
+        self.keep_found();
         let mode = self.space.settings.lex;
         let sql = self.client.last_payload().get(1..).unwrap_or_default();
         if self.template.read(sql, mode).is_err() || !self.reads_names() {
@@ -340,6 +356,8 @@ impl Session {
                 // one before it has changed how texts are read
                 return Err(NotUnderstood::EndsElsewhere.into());
             }
+            // by other settings, a call may be in it
+            self.must_not_call(&part)?;
             let last = i + 1 == parts.len();
             if !self.one_of_several(&part, last)? {
                 break;
