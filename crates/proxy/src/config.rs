@@ -210,7 +210,7 @@ impl Config {
 }
 
 /// `[functions]`, where it says `evaluate`.
-#[derive(Debug, Default)]
+#[derive(Default)] // no Debug: it would show the keys
 pub struct FunctionsConfig {
     /// Variables whose values stay here: names in small letters, without `@`.
     pub secrets: Vec<String>,

@@ -264,17 +264,20 @@ impl Reader<'_> {
         (!self.is_name(at)).then_some(function)
     }
 
+    /// The name that a token is, without its quotes.
+    pub(super) fn name_at(&self, at: usize) -> Option<&[u8]> {
+        let token = self.tokens.get(at)?;
+        let text = token.text(self.sql);
+        match token.kind {
+            TokenKind::Word => Some(text),
+            TokenKind::Quoted => text.get(1..text.len() - 1),
+            _ => None,
+        }
+    }
+
     /// The name before a parenthesis, if it has no database before it.
     fn called_at(&self, at: usize) -> Option<&[u8]> {
-        let token = self.tokens.get(at)?;
-        let name = match token.kind {
-            TokenKind::Word => token.text(self.sql),
-            TokenKind::Quoted => {
-                let text = token.text(self.sql);
-                text.get(1..text.len() - 1)?
-            }
-            _ => return None,
-        };
+        let name = self.name_at(at)?;
         let opens = self.tokens.get(at + 1).is_some_and(|t| t.is(b'('));
         let is_qualified = at > 0 && self.tokens[at - 1].is(b'.');
         (opens && !is_qualified).then_some(name)

@@ -83,8 +83,6 @@ pub struct Calls {
     pub assigned: Vec<(String, Term)>,
     /// The parameters of the client's statement.
     pub parameters: usize,
-    /// Several statements stand in the text.
-    pub several: bool,
 }
 
 /// Why calls are not computed.
@@ -116,41 +114,45 @@ pub(crate) fn refused(about: impl Into<String>) -> CallError {
 /// Whether a text may call one of the functions, or name one of these variables. It may be wrong to
 /// say so.
 pub fn may_call(sql: &[u8], secrets: &[String]) -> bool {
-    let begins = |rest: &[u8], word: &str| {
-        rest.get(..word.len())
-            .is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
-    };
+    may_call_function(sql) || may_name(sql, secrets)
+}
+
+fn begins(text: &[u8], word: &str) -> bool {
+    text.get(..word.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+fn may_call_function(sql: &[u8]) -> bool {
     let is_letter = |b: &u8| b.is_ascii_alphabetic() || *b == b'_';
-    let has_bracket = memchr::memchr(b'(', sql).is_some();
-    if !has_bracket && secrets.is_empty() {
+    if memchr::memchr(b'(', sql).is_none() {
         return false;
     }
-    for (at, byte) in sql.iter().enumerate() {
+    sql.iter().enumerate().any(|(at, byte)| {
+        let may_be = matches!(
+            byte.to_ascii_lowercase(),
+            b'a' | b'd' | b'e' | b'k' | b'm' | b'o' | b'p' | b's'
+        );
+        let is_start = may_be && !at.checked_sub(1).is_some_and(|at| is_letter(&sql[at]));
         let rest = &sql[at..];
-        let before = at.checked_sub(1).map(|at| sql[at]);
-        let may_be = match byte.to_ascii_lowercase() {
-            b'a' | b'd' | b'e' | b'k' | b'm' | b'o' | b'p' | b's' if has_bracket => {
-                let is_name =
-                    |name: &str| begins(rest, name) && !rest.get(name.len()).is_some_and(is_letter);
-                !before.as_ref().is_some_and(is_letter)
-                    && Function::LISTED.iter().any(|(name, _)| is_name(name))
-            }
+        let is_name =
+            |name: &str| begins(rest, name) && !rest.get(name.len()).is_some_and(is_letter);
+        is_start && Function::LISTED.iter().any(|(name, _)| is_name(name))
+    })
+}
+
+/// Whether a text may name one of these variables, or one that servers take for it.
+fn may_name(sql: &[u8], secrets: &[String]) -> bool {
+    let is_odd = |b: &u8| matches!(b, b'\'' | b'"' | b'`' | b'\\') || !b.is_ascii();
+    let is_plain = |b: &u8| b.is_ascii_alphanumeric() || b"_$.".contains(b);
+    !secrets.is_empty()
+        && memchr::memchr_iter(b'@', sql).any(|at| {
             // a host stands behind a quote: 'root'@'localhost'
-            b'@' if !secrets.is_empty() && !matches!(before, Some(b'\'' | b'"' | b'`')) => {
-                // a name that may be folded to one of them
-                let name = &rest[1..];
-                let is_odd = |b: &u8| matches!(b, b'\'' | b'"' | b'`' | b'\\') || !b.is_ascii();
-                let is_name = |b: &u8| b.is_ascii_alphanumeric() || b"_$.".contains(b);
-                let behind = name.iter().find(|b| !is_name(b));
-                behind.is_some_and(is_odd) || secrets.iter().any(|secret| begins(name, secret))
-            }
-            _ => false,
-        };
-        if may_be {
-            return true;
-        }
-    }
-    false
+            let before = at.checked_sub(1).map(|at| sql[at]);
+            let name = &sql[at + 1..];
+            let behind = name.iter().find(|b| !is_plain(b));
+            !matches!(before, Some(b'\'' | b'"' | b'`'))
+                && (behind.is_some_and(is_odd) || secrets.iter().any(|secret| begins(name, secret)))
+        })
 }
 
 /// Reads a statement. `None`: it has no such call. `secrets` are the names of variables that the
@@ -181,12 +183,12 @@ pub fn read(sql: &[u8], mode: LexMode, secrets: &[String]) -> Result<Option<Call
     }
     calls.parameters = tokens.iter().filter(|t| is_parameter(t)).count();
     let end = tokens.iter().rposition(|t| !t.is(b';'));
-    calls.several = end.is_some_and(|end| tokens[..end].iter().any(|t| t.is(b';')));
+    let several = end.is_some_and(|end| tokens[..end].iter().any(|t| t.is(b';')));
     let executed = tokens.iter().any(|t| t.kind == TokenKind::Executable);
     if executed {
         return Err(refused("beside a comment that servers execute"));
     }
-    if calls.several {
+    if several {
         return Err(refused("in a text of several statements"));
     }
     Ok(Some(calls))

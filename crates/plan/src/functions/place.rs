@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::call::{Call, Function, Term, closing};
-use super::{CallError, Reader, may_call, refused};
+use super::{CallError, Reader, may_name, refused};
 use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::literal::decode;
 use onionskin_value::Input;
@@ -126,11 +126,7 @@ impl Reader<'_> {
 
     /// Whether the text of a comment holds a call, or a variable that is kept.
     fn hides_call(&self, comment: &[u8]) -> bool {
-        calls_within(comment)
-            || !self.secrets.is_empty() && may_call(comment, self.secrets) && {
-                // of what is no call, only a variable is left
-                !may_call(comment, &[])
-            }
+        calls_within(comment) || may_name(comment, self.secrets)
     }
 
     /// Whether servers may take the name of a variable for another one: they fold accents and undo
@@ -141,16 +137,7 @@ impl Reader<'_> {
     }
 
     fn listed_at(&self, at: usize) -> Option<Function> {
-        let token = self.tokens.get(at)?;
-        let name = match token.kind {
-            TokenKind::Word => token.text(self.sql),
-            TokenKind::Quoted => {
-                let text = token.text(self.sql);
-                text.get(1..text.len() - 1)?
-            }
-            _ => return None,
-        };
-        Function::listed(name)
+        Function::listed(self.name_at(at)?)
     }
 
     /// Refuses a qualified call that would show a constant. On MariaDB, `mariadb_schema.MD5('x')`

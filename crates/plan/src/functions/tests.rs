@@ -243,6 +243,7 @@ fn what_is_not_computed_is_refused() {
         "SELECT AES_ENCRYPT('x', CONCAT(KEY('a'), 'x'))",
         "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO INSERT INTO u VALUES (1, AES_ENCRYPT(1234, 'k'))",
         "CREATE VIEW v AS SELECT 1 FROM x JOIN y ON MD5(1234) = y.h",
+        "SET @a = 1 /*!50000 , @key = 'x', @b = (SELECT password FROM t) */",
         "SELECT /*!50000AES_ENCRYPT*/('x', 'k')",
         "SELECT /*!50000 `md5` */ ('x')",
         "PREPARE s FROM 'SELECT A\\ES_ENCRYPT(1, 2)'",

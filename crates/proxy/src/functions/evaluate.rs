@@ -246,9 +246,9 @@ impl Evaluator<'_> {
             return Ok(matches!(term, Term::Bool(_)));
         };
         let mut scratch = Vec::new();
-        let input = self
-            .values
-            .input(*index, *negative, self.state, &mut scratch, "HEX")?;
+        let input =
+            self.values
+                .input(*index, *negative, self.state, &mut scratch, "an argument")?;
         Ok(!matches!(
             input,
             Input::Text { .. } | Input::Bytes(_) | Input::Hex(_) | Input::Null

@@ -161,7 +161,6 @@ impl Session {
             .map(|n| [b"HEX(CAST(", *n, b" AS BINARY))"].concat())
             .collect();
         let question = [b"SELECT ".as_slice(), &asked.join(b", ".as_slice())].concat();
-        self.keep_found();
         let rows = self.server.rows(&question)?;
         let row = rows.into_iter().next().unwrap_or_default();
         let mut all = Vec::with_capacity(names.len());
