@@ -261,7 +261,9 @@ impl Migrate {
                 Ok(())
             }
             None if self.what.abort => {
-                job.abort()?;
+                for told in job.abort()? {
+                    eprintln!("{told}");
+                }
                 println!("{}.{} is as it was", job.database, job.table);
                 Ok(())
             }

@@ -5,6 +5,8 @@ use onionskin_rowstream::session::Session;
 use onionskin_schema::identifier;
 
 use crate::error::{MigrateError, Result};
+use crate::facts;
+use crate::foreign_keys::Moment;
 use crate::job::Job;
 use crate::phase::{ABORT, is_reverse};
 use crate::preflight::Names;
@@ -13,13 +15,13 @@ use crate::switch::{drop_sentry, is_switched};
 
 impl Job {
     /// Removes everything that a migration has made beside the table. The table itself is as it
-    /// was.
-    pub fn abort(&self) -> Result<()> {
+    /// was. Returns what has to be told.
+    pub fn abort(&self) -> Result<Vec<String>> {
         let (job, control) = self.spelled()?;
         job.undo(control)
     }
 
-    fn undo(&self, mut control: Session) -> Result<()> {
+    fn undo(&self, mut control: Session) -> Result<Vec<String>> {
         let names = Names::of(&self.table);
         self.must_be_begun(&mut control, &names)?;
         self.lock_out_others(&mut control)?;
@@ -32,7 +34,19 @@ impl Job {
         if state.as_ref().is_some_and(is_reverse) {
             return Err(switched_already(&self.table));
         }
-        if is_switched(&mut control, &names, state.as_ref())? {
+        let is_switched = is_switched(&mut control, &names, state.as_ref())?;
+        let mut told = Vec::new();
+        if let Some(state) = &state {
+            let family = facts::family(&mut control)?;
+            let moment = match is_switched {
+                true => Moment::After,
+                false => Moment::Before,
+            };
+            told = self
+                .moves(state, &names, family)
+                .settle(&mut control, moment)?;
+        }
+        if is_switched {
             // Where --resume cannot read what came behind the lock, this is what is left.
             if state.is_some_and(|state| state.reverse && state.locked_at.is_none()) {
                 return Err(switched_already(&self.table));
@@ -48,7 +62,8 @@ impl Job {
             state.phase = ABORT.into();
             checkpoint.write(&mut control, &state)?;
         }
-        clean_up(&mut control, &names, &checkpoint)
+        clean_up(&mut control, &names, &checkpoint)?;
+        Ok(told)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use onionskin_rowstream::checkpoint::{Imprint, State, VERSION};
+use onionskin_rowstream::checkpoint::{Imprint, State, VERSION, VERSION_WITH_FOREIGN_KEYS};
 use onionskin_rowstream::session::Session;
 use onionskin_schema::identifier;
 use onionskin_value::Family;
@@ -15,6 +15,7 @@ use crate::definition::{self, Planned};
 use crate::done::Done;
 use crate::error::{MigrateError, Result};
 use crate::facts::{self, Facts};
+use crate::foreign_keys::{self, Moves};
 use crate::imprint::Known;
 use crate::job::Job;
 use crate::operation::Operation;
@@ -30,6 +31,7 @@ struct Making<'a> {
     names: &'a Names,
     operation: &'a Operation,
     planned: &'a Planned,
+    moves: &'a Moves<'a>,
     family: Family,
 }
 
@@ -56,6 +58,8 @@ impl Job {
         let planned = definition::statements(&old, &names, operation, self.keys.as_ref(), family)?;
         let checkpoint = self.checkpoint(&names);
         let mut state = self.first_state(&mut control, operation, &old, id)?;
+        let moves = self.moves(&state, &names, family);
+        self.must_be_followed(&moves)?;
         checkpoint.create(&mut control, &state)?;
         progress.note(Begun::of(&state)?.to_string());
         let making = Making {
@@ -63,6 +67,7 @@ impl Job {
             names: &names,
             operation,
             planned: &planned,
+            moves: &moves,
             family,
         };
         match self.make(&mut control, &making) {
@@ -110,8 +115,13 @@ impl Job {
         old: &Facts,
         id: String,
     ) -> Result<State> {
+        let foreign_keys = foreign_keys::read(control, &self.database, &self.table)?;
         Ok(State {
-            version: VERSION,
+            version: match foreign_keys.is_empty() {
+                true => VERSION,
+                false => VERSION_WITH_FOREIGN_KEYS,
+            },
+            foreign_keys,
             id,
             operation: serde_json::to_string(operation)
                 .map_err(|error| MigrateError::Request(error.to_string()))?,
@@ -140,6 +150,7 @@ impl Job {
             names,
             operation,
             planned,
+            moves,
             family,
         } = *making;
         definition::create(control, old, names, &planned.statements, operation)?;
@@ -153,7 +164,22 @@ impl Job {
             definition::route((&new, old), consent, keys, family, &[])?;
         }
         definition::route((old, &new), consent, keys, family, &dropped)?;
+        foreign_keys::must_be_plain(moves.keys, old, &new)?;
+        moves.follow(control)?;
         Ok(new.imprint.clone())
+    }
+
+    /// An error if the server changes rows of the table by foreign keys, and these changes would
+    /// have to be followed after the switch, too.
+    fn must_be_followed(&self, moves: &Moves<'_>) -> Result<()> {
+        match moves.cascading().filter(|_| self.reverse) {
+            None => Ok(()),
+            Some(key) => Err(MigrateError::Request(format!(
+                "--reverse cannot follow what the foreign key {} does to the rows of {} (ON DELETE {}, ON UPDATE {}): \
+                 do it without --reverse",
+                key.name, self.table, key.on_delete, key.on_update
+            ))),
+        }
     }
 
     /// The statements that a run would begin and end with.
@@ -175,6 +201,10 @@ impl Job {
             ),
             None => "-- no key to copy by".into(),
         });
+        let state = self.first_state(&mut control, operation, &old, new_id())?;
+        let moves = self.moves(&state, &names, family);
+        self.must_be_followed(&moves)?;
+        lines.extend(moves.statements());
         lines.push(format!(
             "RENAME TABLE {} TO {}, {} TO {}",
             identifier(&self.table),

@@ -26,9 +26,9 @@ pub(crate) fn is_duplicate(error: &RowError) -> bool {
 
 /// An error of the server about a value is the new definition's.
 pub(crate) fn conflict(error: RowError) -> MigrateError {
-    // NULL, too long, out of range, wrong, truncated, CHECK, duplicate, no partition.
-    const ABOUT_VALUES: [u16; 11] = [
-        1048, 1062, 1264, 1265, 1292, 1366, 1406, 1526, 3140, 3819, 4025,
+    // NULL, too long, out of range, wrong, truncated, CHECK, duplicate, foreign key, no partition.
+    const ABOUT_VALUES: [u16; 12] = [
+        1048, 1062, 1264, 1265, 1292, 1366, 1406, 1452, 1526, 3140, 3819, 4025,
     ];
     match error {
         RowError::Sql(error) if ABOUT_VALUES.contains(&error.code) => MigrateError::Conflict {

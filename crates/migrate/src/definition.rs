@@ -7,7 +7,7 @@ use onionskin_keys::{KeySet, Suite};
 use onionskin_physical::{CreateTable, PhysicalTable};
 use onionskin_rowstream::route::{Copied, Route, Transform};
 use onionskin_rowstream::session::Session;
-use onionskin_schema::{Policy, identifier, same_name};
+use onionskin_schema::{Policy, identifier, same_name, split_foreign_keys};
 use onionskin_value::Family;
 
 use crate::consent::Consent;
@@ -75,7 +75,8 @@ pub fn statements(
     // Everything that is protected gets new ids, which a writer with an outdated schema does not
     // know. On MySQL the names of CHECK constraints, in which the ids stand, are unique in the
     // database besides.
-    let logical = old.logical_definition(family)?;
+    // Foreign keys are moved by themselves.
+    let (logical, _) = split_foreign_keys(&old.logical_definition(family)?);
     let head = format!("CREATE TABLE {} (", identifier(&old.table));
     let rest = logical
         .strip_prefix(&head)

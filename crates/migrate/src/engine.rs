@@ -21,7 +21,7 @@ use crate::error::{MigrateError, Result};
 use crate::phase::{CHECK, COPY, is_reverse};
 use crate::preflight::{self, log_end};
 use crate::progress::Progress;
-use crate::statement::{Judged, Tables, judge};
+use crate::statement::{Judged, Tables, judge, mark};
 use crate::throttle::Throttle;
 
 /// Most keys that wait in memory. Beyond, they are written before more is read.
@@ -191,6 +191,7 @@ impl Engine {
             database: &self.route.database,
             table: &self.route.source,
             new: &self.route.target,
+            mark: &mark(&self.state.id),
         };
         match judge(sql, database, &tables) {
             Judged::Foreign => Ok(()),

@@ -7,7 +7,8 @@ use onionskin_rowstream::checkpoint::Imprint;
 use onionskin_rowstream::key::{KeyColumn, KeyDefinition, KeyKind, hex_literal};
 use onionskin_rowstream::session::{Session, SqlError};
 use onionskin_schema::{
-    ColumnRow, Table, catalog_query, identifier, show_create_table, tables_from_rows,
+    ColumnRow, Table, catalog_query, identifier, show_create_table, split_foreign_keys,
+    tables_from_rows,
 };
 use onionskin_value::Family;
 
@@ -226,13 +227,15 @@ pub(crate) fn comment(session: &mut Session, table: &str) -> Result<Option<Strin
     Ok(row.map(|row| row.into_iter().next().flatten().unwrap_or_default()))
 }
 
-/// A definition without what changes by itself.
+/// A definition without what changes by itself: the next number, the order of foreign keys.
 pub(crate) fn stable(definition: &str) -> String {
-    definition
-        .split(' ')
+    let (rest, foreign) = split_foreign_keys(definition);
+    let words = rest.split(' ');
+    let kept: Vec<&str> = words
         .filter(|word| !word.starts_with("AUTO_INCREMENT="))
-        .collect::<Vec<_>>()
-        .join(" ")
+        .chain(foreign.iter().map(String::as_str))
+        .collect();
+    kept.join(" ")
 }
 
 /// All unique indexes by what decides whether two rows meet: columns, their types and collations,

@@ -14,6 +14,7 @@ use crate::done::{Done, plaintext_logs};
 use crate::engine::Engine;
 use crate::error::{MigrateError, Result};
 use crate::facts;
+use crate::foreign_keys::{self, Moment};
 use crate::imprint::{Known, made};
 use crate::job::Job;
 use crate::locks::free_number;
@@ -38,6 +39,10 @@ impl Job {
         // What happens to the table from here on, new triggers and keys included, is in the log
         // behind this place.
         let log_end = preflight::log_end(&mut control)?;
+        let told = self
+            .moves(&state, &names, family)
+            .settle(&mut control, Moment::Before)?;
+        told.into_iter().for_each(|told| progress.note(told));
         let old = self.old_as_noted(&mut control, &state)?;
         let made = made(&state)?.clone();
         let new = self.known(&mut control, &names.new, &made)?;
@@ -59,6 +64,7 @@ impl Job {
         }
         state.locked_at = None;
         let original = state.original.clone();
+        let noted = state.clone();
         let mut engine = self.engine(control, sessions, route, checkpoint, state, progress)?;
         let old_snapshots = self.copy_and_compare(&mut engine, &made)?;
         if !self.switch {
@@ -77,6 +83,7 @@ impl Job {
             register: &register,
             keys: self.key_set(),
             imprints: [&original, &made],
+            moves: self.moves(&noted, &names, family),
         }
         .run(&mut engine)?;
         self.end_switched(engine, family, switched, table, progress)
@@ -93,7 +100,13 @@ impl Job {
         let old = Known::noted(old, &state.original)?;
         self.must_be_pinned(&[&old.logical])?;
         preflight::check_table(control, &old)?;
-        Ok(old)
+        let foreign_keys = foreign_keys::read(control, &self.database, &self.table)?;
+        match foreign_keys == state.foreign_keys {
+            true => Ok(old),
+            false => Err(MigrateError::Changed(
+                "its foreign keys, or those that point at it, are others".into(),
+            )),
+        }
     }
 
     /// Fills the new table, which is to stay as it was made. What it gives back are the snapshots
@@ -123,6 +136,9 @@ impl Job {
         progress: &Progress,
     ) -> Result<Done> {
         let (mut control, checkpoint, mut state, position) = engine.end();
+        let names = Names::of(&self.table);
+        self.moves(&state, &names, family)
+            .settle(&mut control, Moment::After)?;
         if state.reverse {
             // What came up to here, the rename included, is in the old table.
             state.phase = REVERSE.into();

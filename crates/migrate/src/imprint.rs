@@ -12,6 +12,7 @@ use onionskin_rowstream::checkpoint::{Imprint, State};
 use onionskin_rowstream::session::Session;
 use onionskin_schema::{
     ColumnRow, catalog_query, constraint_name, guard_name, identifier, same_name,
+    split_foreign_keys,
 };
 use onionskin_value::{Family, SqlType};
 
@@ -224,11 +225,12 @@ fn tag(key: &MetadataKey, what: &str, fields: &[Option<String>]) -> String {
         .collect()
 }
 
-/// A definition without the table's name, which changes at the switch, and without what changes by
-/// itself. MySQL calls CHECKs that have no name after the table.
+/// A definition without the table's name and its foreign keys, which change at the switch, and
+/// without what changes by itself. MySQL calls CHECKs that have no name after the table.
 fn nameless(definition: &str, table: &str) -> String {
+    let (definition, _) = split_foreign_keys(definition);
     let head = format!("CREATE TABLE {} (", identifier(table));
-    let rest = definition.strip_prefix(&head).unwrap_or(definition);
+    let rest = definition.strip_prefix(&head).unwrap_or(&definition);
     let check = identifier(&format!("{table}_chk_"));
     let check = check.trim_end_matches('`');
     stable(&rest.replace(&format!("CONSTRAINT {check}"), "CONSTRAINT `_chk_"))

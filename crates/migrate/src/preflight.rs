@@ -237,28 +237,6 @@ pub fn check_table(session: &mut Session, facts: &Facts) -> Result<()> {
             "it has the trigger {triggers}, which would not be on the new table: drop it first"
         ));
     }
-    let foreign = session
-        .texts(&format!(
-            "SELECT CONSTRAINT_NAME, TABLE_NAME FROM information_schema.KEY_COLUMN_USAGE \
-             WHERE REFERENCED_TABLE_NAME IS NOT NULL AND (({}) OR ({})) LIMIT 1",
-            here("TABLE_SCHEMA", "TABLE_NAME"),
-            here("REFERENCED_TABLE_SCHEMA", "REFERENCED_TABLE_NAME")
-        ))
-        .map_err(&doing)?;
-    if let Some(row) = foreign.first() {
-        return refused(format!(
-            "the foreign key {} of {} would go on to point at the old table: drop it first, and add it again afterwards",
-            row[0].as_deref().unwrap_or_default(),
-            row[1].as_deref().unwrap_or_default(),
-        ));
-    }
-    // The catalogue of keys shows those of tables only that the account may see.
-    let elsewhere = foreign_elsewhere(session, database, table)?;
-    if !elsewhere.is_empty() {
-        return refused(format!(
-            "the foreign key {elsewhere} points at it, and would go on to point at the old table: drop it first, and add it again afterwards"
-        ));
-    }
     if let Some(column) = facts.columns.iter().find(|c| depends_on_zone(c, facts)) {
         return refused(format!(
             "the generated column {} is made from moments in time, by the time zone of whoever writes a row: drop it first, and add it again afterwards",
@@ -281,38 +259,6 @@ pub fn check_table(session: &mut Session, facts: &Facts) -> Result<()> {
         return refused(format!("{reason}; keys are named with -c"));
     }
     Ok(())
-}
-
-/// A foreign key of any table that points at this one, by the engine's own catalogue; empty if
-/// there is none.
-fn foreign_elsewhere(session: &mut Session, database: &str, table: &str) -> Result<String> {
-    let doing = MigrateError::sql("reading the foreign keys");
-    let family = crate::facts::family(session)?;
-    let list = match family {
-        Family::MySql => "INNODB_FOREIGN",
-        Family::MariaDb => "INNODB_SYS_FOREIGN",
-    };
-    // Characters that cannot stand in a file's name are written there in another way.
-    let file_name = |name: &str| {
-        name.chars().fold(String::new(), |mut text, c| {
-            match c.is_ascii_alphanumeric() || c == '_' {
-                true => text.push(c),
-                false => text.push_str(&format!("@{:04x}", u32::from(c))),
-            }
-            text
-        })
-    };
-    let names = [
-        format!("{database}/{table}"),
-        format!("{}/{}", file_name(database), file_name(table)),
-    ];
-    session
-        .text(&format!(
-            "SELECT ID FROM information_schema.{list} WHERE REF_NAME IN ({}, {}) LIMIT 1",
-            name_literal(&names[0]),
-            name_literal(&names[1])
-        ))
-        .map_err(doing)
 }
 
 /// Whether a view, a trigger or a routine that the account can see has the table's name in its

@@ -9,6 +9,7 @@ use crate::begun::Begun;
 use crate::done::Done;
 use crate::error::{MigrateError, Result};
 use crate::facts;
+use crate::foreign_keys::Moment;
 use crate::imprint::made;
 use crate::job::Job;
 use crate::operation::Operation;
@@ -70,6 +71,10 @@ impl Job {
         progress: &Progress,
     ) -> Result<Done> {
         let names = Names::of(&self.table);
+        let told = self
+            .moves(&state, &names, family)
+            .settle(&mut control, Moment::After)?;
+        told.into_iter().for_each(|told| progress.note(told));
         self.must_be_unchanged(&mut control, &self.table, made(&state)?)?;
         let noted = (made(&state)?, (names.old.as_str(), &state.original));
         let table = self.settled(&mut control, noted)?;

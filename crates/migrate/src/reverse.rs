@@ -27,6 +27,7 @@ use crate::done::{Done, plaintext_logs};
 use crate::engine::Engine;
 use crate::error::{MigrateError, Result};
 use crate::facts::{self, Facts};
+use crate::foreign_keys::Moment;
 use crate::imprint::{Known, made};
 use crate::job::Job;
 use crate::locks::free_number;
@@ -230,7 +231,9 @@ impl Job {
             self.way_back(&mut control, family, &state)?;
         }
         let (_, state) = self.take_over(&mut control, &names)?;
-        if !exists(&mut control, &names.old)? {
+        let is_there = exists(&mut control, &names.old)?;
+        self.settle_back(&mut control, family, &state, is_there)?;
+        if !is_there {
             // in this phase only the rename takes the old table's name away
             return match state.phase == ROLL_BACK {
                 true => self.end_killed_roll_back(control, family, state),
@@ -238,6 +241,7 @@ impl Job {
             };
         }
         let names = names.reversed();
+        let noted = state.clone();
         let imprints = [made(&state)?.clone(), state.original.clone()];
         let mut engine = self.reverse_engine(control, family, state, progress, true)?;
         engine.verify().map_err(no_way_back)?;
@@ -252,16 +256,36 @@ impl Job {
             register: &register,
             keys: self.key_set(),
             imprints: [&imprints[0], &imprints[1]],
+            moves: self.moves(&noted, &names, family),
         }
         .run(&mut engine)
         .map_err(no_way_back)?;
         let (mut control, _, state, _) = engine.end();
+        self.settle_back(&mut control, family, &state, false)?;
         let original = self.known(&mut control, &self.table, &state.original);
         let done = Done {
             table: original.ok().map(|original| self.pins_of(&original)),
             ..Done::of(&state, Some(switched))
         };
         self.end_roll_back(&mut control, done)
+    }
+
+    /// Foreign keys are where they belong; `is_there` says that the old table has not got its name
+    /// back.
+    fn settle_back(
+        &self,
+        control: &mut Session,
+        family: Family,
+        state: &State,
+        is_there: bool,
+    ) -> Result<()> {
+        let names = Names::of(&self.table).reversed();
+        let moment = match is_there {
+            true => Moment::Before,
+            false => Moment::After,
+        };
+        self.moves(state, &names, family).settle(control, moment)?;
+        Ok(())
     }
 
     /// After the tables were switched back by a process that was killed then.
@@ -305,7 +329,9 @@ impl Job {
     ) -> Result<Done> {
         let names = Names::of(&self.table);
         // Only the rename takes the old table's name away.
-        if state.phase == ROLL_BACK && !exists(&mut control, &names.old)? {
+        let is_back = state.phase == ROLL_BACK && !exists(&mut control, &names.old)?;
+        self.settle_back(&mut control, family, &state, !is_back)?;
+        if is_back {
             return self.end_killed_roll_back(control, family, state);
         }
         if state.phase == FINISH {

@@ -22,6 +22,14 @@ pub(crate) struct Tables<'a> {
     pub database: &'a str,
     pub table: &'a str,
     pub new: &'a str,
+    /// What our own definitions begin with: [`mark`].
+    pub mark: &'a str,
+}
+
+/// What a migration's own definitions of foreign keys begin with in the binary log, by its id. Who
+/// goes on after a kill meets those of the killed process there.
+pub(crate) fn mark(id: &str) -> String {
+    format!("/* onionskin {id} */ ")
 }
 
 /// A piece of a statement. Strings are left out.
@@ -104,6 +112,9 @@ pub(crate) fn read(sql: &str) -> (Vec<Token>, bool) {
 
 /// Judges a statement of a session whose database was `database`.
 pub(crate) fn judge(sql: &str, database: &str, tables: &Tables<'_>) -> Judged {
+    if sql.starts_with(tables.mark) {
+        return Judged::Foreign;
+    }
     let mut reader = Reader::default();
     reader.read(sql);
     let mut tokens = reader.tokens.as_slice();
@@ -305,6 +316,7 @@ mod tests {
             database: "d",
             table: "t",
             new: "t_onionskin_new",
+            mark: "/* onionskin 0123456789abcdef */ ",
         };
         judge(sql, database, &tables)
     }
@@ -391,6 +403,15 @@ mod tests {
     }
 
     #[test]
+    fn definitions_of_this_migration_are_known_by_its_id() {
+        let sql = "ALTER TABLE `d`.`t` DROP FOREIGN KEY `f`";
+        let ours = format!("{}{sql}", mark("0123456789abcdef"));
+        assert_eq!(in_database("d", &ours), Judged::Foreign);
+        let other = format!("{}{sql}", mark("0123456789abcdee"));
+        assert_eq!(in_database("d", &other), Judged::Changes("ALTER".into()));
+    }
+
+    #[test]
     fn the_rename_is_known_in_its_own_database_only() {
         let sql = "RENAME TABLE `t` TO `t_onionskin_old`, `t_onionskin_new` TO `t`";
         assert_eq!(in_database("d", sql), Judged::Renamed);
@@ -403,6 +424,7 @@ mod tests {
             database: "d",
             table: "größe",
             new: "größe_onionskin_new",
+            mark: "/* onionskin 0123456789abcdef */ ",
         };
         let judged = judge("TRUNCATE gr\u{fffd}\u{fffd}e", "d", &tables);
         assert_eq!(judged, Judged::Changes("TRUNCATE".into()));

@@ -38,7 +38,7 @@ use crate::locks::free_number;
 use crate::phase::{REVERSE, ROLL_BACK, is_reverse};
 use crate::preflight::{Names, is_led_to, log_end};
 use crate::setup::{READING_PATIENCE, server_id};
-use crate::statement::{Judged, Tables, judge};
+use crate::statement::{Judged, Tables, judge, mark};
 use crate::switch::exists;
 
 /// How long nothing may come from the log before it is given up.
@@ -62,6 +62,8 @@ pub(crate) struct Aftermath<'a> {
     pub route: Route,
     /// The names that the tables had before; `old` is what the replaced one is called now.
     pub names: &'a Names,
+    /// Of the migration.
+    pub id: &'a str,
     pub checkpoint: &'a Checkpoint,
     /// For a session of its own.
     pub register: &'a dyn Fn(&mut Session) -> Result<()>,
@@ -134,6 +136,7 @@ impl Aftermath<'_> {
             database: &self.route.database,
             table: self.table(),
             new: &self.names.new,
+            mark: &mark(self.id),
         };
         let changed = |verb: &str| {
             Err(self.beyond(&format!(
@@ -165,7 +168,9 @@ impl Aftermath<'_> {
         let mut session = Session::connect(self.login)?;
         (self.register)(&mut session)?;
         self.route.prepare(&mut session)?;
-        session.run("SET lock_wait_timeout = 2, wait_timeout = 30")?;
+        // Foreign keys point at the table that is written by now: what is replaced must not take the
+        // rows of others with it.
+        session.run("SET lock_wait_timeout = 2, wait_timeout = 30, foreign_key_checks = 0")?;
         let feed = self.feed(
             session.id(),
             &self.key_there(control)?,
@@ -322,6 +327,7 @@ impl Job {
             login: &self.login,
             route: definition::route((&old, &new), consent, keys, family, dropped)?,
             names,
+            id: &state.id,
             checkpoint: &checkpoint,
             register: &|session: &mut Session| self.register(session, free_number()),
         };

@@ -17,6 +17,9 @@
 //! names sort behind the table's: what R waits for is the table itself. If L dies before, its locks
 //! go and R fails; if it dies after, R is next.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,6 +35,7 @@ use crate::conflict::conflict;
 use crate::engine::Engine;
 use crate::error::{MigrateError, Result};
 use crate::facts::{definition, stable};
+use crate::foreign_keys::{Moment, Moves};
 use crate::imprint;
 use crate::phase::SWITCH;
 use crate::preflight::Names;
@@ -92,6 +96,15 @@ pub(crate) struct Switch<'a> {
     pub keys: Option<&'a KeySet>,
     /// Of the table that goes and of the one that comes.
     pub imprints: [&'a Imprint; 2],
+    /// What goes to the new table with the name.
+    pub moves: Moves<'a>,
+}
+
+/// MariaDB's sessions beside the one that holds the locks.
+struct Renamer {
+    session: Session,
+    /// Neighbours by foreign keys, and what is to hold them: see [`hold`].
+    holding: Vec<(String, Session)>,
 }
 
 enum Attempt {
@@ -121,6 +134,9 @@ impl Switch<'_> {
                     });
                 }
                 Attempt::Again(why) => {
+                    for told in self.moves.settle(&mut engine.control, Moment::Before)? {
+                        engine.progress.note(told);
+                    }
                     engine.state.locked_at = None;
                     engine
                         .progress
@@ -143,11 +159,18 @@ impl Switch<'_> {
     }
 
     fn session(&self, engine: &Engine) -> Result<Session> {
-        let mut session = Session::connect(self.login)?;
+        let mut session = self.bare_session()?;
         (self.register)(&mut session)?;
         engine.route.prepare(&mut session)?;
+        Ok(session)
+    }
+
+    /// One that changes nothing.
+    fn bare_session(&self) -> Result<Session> {
+        let mut session = Session::connect(self.login)?;
         session.run(&format!(
-            "SET lock_wait_timeout = {LOCK_WAIT_SECONDS}, wait_timeout = {SIGN_OF_LIFE}"
+            "SET lock_wait_timeout = {LOCK_WAIT_SECONDS}, innodb_lock_wait_timeout = {LOCK_WAIT_SECONDS}, \
+             wait_timeout = {SIGN_OF_LIFE}"
         ))?;
         Ok(session)
     }
@@ -178,17 +201,29 @@ impl Switch<'_> {
                         false => Err(error),
                     };
                 }
-                Some(self.session(engine)?)
+                let neighbours = self.moves.neighbours().into_iter().flatten();
+                let holding = neighbours.map(|name| Ok((name, self.bare_session()?)));
+                Some(Renamer {
+                    session: self.session(engine)?,
+                    holding: holding.collect::<Result<_>>()?,
+                })
             }
         };
+        if let Err(error) = self.moves.make_all_explicit(&mut locker) {
+            return match error.waited_in_vain() {
+                true => Ok(Attempt::Again(format!("foreign keys are held up: {error}"))),
+                false => Err(error),
+            };
+        }
         let mut locks = vec![&engine.route.source, &self.names.new];
         if renamer.is_some() {
             locks.push(&self.names.old);
         }
-        let locks: Vec<String> = locks
+        let mut locks: Vec<String> = locks
             .iter()
             .map(|name| format!("{} WRITE", identifier(name)))
             .collect();
+        locks.extend(self.moves.locks());
         engine.renamed = false;
         // Under the lock nobody waits for anybody for long: a backup that stops all writers waits
         // for the lock's end, and our marks would wait for the backup.
@@ -203,7 +238,7 @@ impl Switch<'_> {
         &self,
         engine: &mut Engine,
         mut locker: Session,
-        mut renamer: Option<Session>,
+        mut renamer: Option<Renamer>,
         locks: &[String],
     ) -> Result<Attempt> {
         let begun = Instant::now();
@@ -259,6 +294,9 @@ impl Switch<'_> {
                 begun.elapsed().as_secs_f64()
             )));
         }
+        if let Some(again) = self.move_keys(&mut locker)? {
+            return Ok(again);
+        }
         let rename = format!(
             "RENAME TABLE {} TO {}, {} TO {}",
             identifier(&engine.route.source),
@@ -280,6 +318,27 @@ impl Switch<'_> {
             }
         }
         Ok(Attempt::Done(begun.elapsed()))
+    }
+
+    /// Under the lock: foreign keys go to the new table. Where that fails, they and the lock are
+    /// given back.
+    fn move_keys(&self, locker: &mut Session) -> Result<Option<Attempt>> {
+        if self.moves.keys.is_empty() {
+            return Ok(None);
+        }
+        self.moves.must_be_all(locker)?;
+        let Err(error) = self.moves.bind(locker) else {
+            return Ok(None);
+        };
+        if error.code == 0 {
+            return Err(error.into());
+        }
+        self.moves.mend(locker, Moment::Before)?;
+        locker.run("UNLOCK TABLES")?;
+        Ok(Some(Attempt::Again(format!(
+            "foreign keys cannot be moved: {}",
+            error.message
+        ))))
     }
 
     /// Under the lock: reads the log to its end and writes what is left. Why the lock has to be
@@ -388,16 +447,26 @@ impl Switch<'_> {
         &self,
         engine: &mut Engine,
         locker: &mut Session,
-        mut renamer: Session,
+        renamer: Renamer,
         rename: &str,
     ) -> Result<Option<Attempt>> {
+        let Renamer {
+            session: mut renamer,
+            holding,
+        } = renamer;
         let id = renamer.id();
         let sql = rename.to_owned();
-        let renaming = thread::spawn(move || renamer.run(&sql));
-        let mut obstacle = match waits_for_lock(&mut engine.control, id)? {
-            true => None,
-            false => Some("the rename was not seen to wait for the lock".to_owned()),
-        };
+        // Until the rename is done nobody gets at the neighbours.
+        let (held, mut obstacle) = hold(&mut engine.control, holding)?;
+        let renaming = thread::spawn(move || {
+            let renamed = renamer.run(&sql);
+            drop(held);
+            renamed
+        });
+        if obstacle.is_none() && !waits_for_lock(&mut engine.control, id, "RENAME TABLE", || false)?
+        {
+            obstacle = Some("the rename was not seen to wait for the lock".to_owned());
+        }
         if obstacle.is_none()
             && let Err(error) = locker.run(&format!("DROP TABLE {}", identifier(&self.names.old)))
         {
@@ -409,6 +478,7 @@ impl Switch<'_> {
         if let Some(obstacle) = obstacle {
             // While the sentry stands, the rename fails.
             let _ = engine.control.run(&format!("KILL {id}"));
+            self.moves.mend(locker, Moment::Before)?;
             locker.run("UNLOCK TABLES")?;
             let _ = renaming.join();
             return Ok(Some(Attempt::Again(obstacle)));
@@ -456,6 +526,7 @@ impl Switch<'_> {
             login: self.login,
             route,
             names: self.names,
+            id: &engine.state.id,
             checkpoint: &engine.checkpoint,
             register: self.register,
         };
@@ -545,12 +616,59 @@ fn must_end(control: &mut Session, id: u32) -> Result<()> {
     )))
 }
 
-/// Whether a session is seen to wait for a lock on a table's metadata.
-fn waits_for_lock(control: &mut Session, id: u32) -> Result<bool> {
+/// Holds the neighbours by foreign keys until MariaDB's rename is done.
+///
+/// The rename takes InnoDB's lock of the tables that point at the table, and a statement on a
+/// neighbour locks the table and the new one, too. Somebody who is at work in a neighbour and comes
+/// to the table next would wait for the rename, and the rename for him, which the server does not
+/// see. So each of them has a session that is next in line, as the rename is. LOCK TABLES would
+/// lock what hangs on the neighbour by keys as well, and wait for the rename; FLUSH TABLES does not.
+///
+/// They are given back when what is returned is dropped. Beside it the reason why the lock has to
+/// be given back, if it must.
+fn hold(
+    control: &mut Session,
+    holding: Vec<(String, Session)>,
+) -> Result<(Vec<Sender<()>>, Option<String>)> {
+    let mut held = Vec::new();
+    for (name, mut session) in holding {
+        let id = session.id();
+        let (sender, receiver) = channel::<()>();
+        held.push(sender);
+        let is_held = Arc::new(AtomicBool::new(false));
+        let holds = Arc::clone(&is_held);
+        thread::spawn(move || {
+            let flush = format!("FLUSH TABLES {name} WITH READ LOCK");
+            if session.run(&flush).is_ok() {
+                holds.store(true, Ordering::Release);
+                // It ends when the sender is dropped.
+                let _ = receiver.recv();
+            }
+        });
+        // Beside a lock for reads it is there at once.
+        let is_there = || is_held.load(Ordering::Acquire);
+        if !waits_for_lock(control, id, "FLUSH TABLES", is_there)? {
+            return Ok((held, Some("a neighbour was not seen to be held".into())));
+        }
+    }
+    Ok((held, None))
+}
+
+/// Whether a session is seen to wait with this statement for a lock on a table's metadata, or not
+/// to need to.
+fn waits_for_lock(
+    control: &mut Session,
+    id: u32,
+    statement: &str,
+    is_there: impl Fn() -> bool,
+) -> Result<bool> {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(1) {
+        if is_there() {
+            return Ok(true);
+        }
         let state = control.text(&format!(
-            "SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {id} AND INFO LIKE 'RENAME TABLE%'"
+            "SELECT STATE FROM information_schema.PROCESSLIST WHERE ID = {id} AND INFO LIKE '{statement}%'"
         ))?;
         if state == "Waiting for table metadata lock" {
             return Ok(true);

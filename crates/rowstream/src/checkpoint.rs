@@ -28,6 +28,9 @@ use crate::session::{Session, SqlError};
 
 /// The version of [`State`]'s text, and of the table that holds it. Version 1 had no tag.
 pub const VERSION: u32 = 2;
+/// The version of a [`State`] with foreign keys, which those who know only [`VERSION`] must not go
+/// on with: they would leave the keys where they are.
+pub const VERSION_WITH_FOREIGN_KEYS: u32 = 3;
 
 /// The row that is there while another process asks for the checkpoint.
 const REQUEST: u8 = 3;
@@ -56,7 +59,7 @@ pub struct Imprint {
 /// How far a migration is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// [`VERSION`].
+    /// [`VERSION`] or [`VERSION_WITH_FOREIGN_KEYS`].
     pub version: u32,
     /// Random digits, others for each migration.
     pub id: String,
@@ -98,6 +101,32 @@ pub struct State {
     /// The table that was made; `None` until it was compared with what was planned.
     #[serde(default)]
     pub made: Option<Imprint>,
+    /// The foreign keys of the table, and those that point at it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign_keys: Vec<ForeignKey>,
+}
+
+/// A foreign key as the server's catalogue tells it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ForeignKey {
+    /// The constraint's name.
+    pub name: String,
+    /// The database of the table that has it.
+    pub database: String,
+    /// The table that has it.
+    pub table: String,
+    /// Of that table.
+    pub columns: Vec<String>,
+    /// The database of the table that it points at.
+    pub parent_database: String,
+    /// The table that it points at.
+    pub parent: String,
+    /// Of the table that it points at.
+    pub parent_columns: Vec<String>,
+    /// `CASCADE`, `SET NULL`, `RESTRICT` or `NO ACTION`.
+    pub on_delete: String,
+    /// The same.
+    pub on_update: String,
 }
 
 impl State {
@@ -221,7 +250,7 @@ impl Checkpoint {
         }
         let state = serde_json::from_slice::<State>(&text)
             .ok()
-            .filter(|state| state.version == VERSION);
+            .filter(|state| [VERSION, VERSION_WITH_FOREIGN_KEYS].contains(&state.version));
         let untrusted = match (&self.keys, &tag) {
             _ if has_tag.is_empty() => Some(Untrusted::Outdated),
             (None, None) => None,

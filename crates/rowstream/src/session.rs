@@ -32,6 +32,13 @@ impl SqlError {
         self.code == DEADLOCK
     }
 
+    /// Whether a row's counterpart by a foreign key is missing. It may have gone with the row, a
+    /// moment ago.
+    pub fn lacks_parent(&self) -> bool {
+        const NO_REFERENCED_ROW: u16 = 1452;
+        self.code == NO_REFERENCED_ROW
+    }
+
     /// Whether two rows met on a unique key.
     pub fn is_duplicate(&self) -> bool {
         const DUPLICATE: u16 = 1062;
@@ -229,7 +236,8 @@ impl Session {
     }
 
     /// Runs a statement that commits by itself; again if the server undid it because of a deadlock,
-    /// or if it waited for a lock in vain.
+    /// if it waited for a lock in vain, or if rows that it has read from another table went while
+    /// it wrote them.
     pub fn run_until_done(&mut self, sql: &str) -> Result<u64, SqlError> {
         let begun = Instant::now();
         let mut attempt = 1;
@@ -239,7 +247,8 @@ impl Session {
                     if error.waited_in_vain() && begun.elapsed() < self.patience
                         || error.is_deadlock()
                             && !self.is_one_transaction
-                            && attempt < ATTEMPTS =>
+                            && attempt < ATTEMPTS
+                        || error.lacks_parent() && attempt < ATTEMPTS =>
                 {
                     std::thread::sleep(Duration::from_millis(u64::from(attempt.min(ATTEMPTS)) * 5));
                     attempt += 1;

@@ -41,6 +41,26 @@ pub fn copy_definition(
         })
 }
 
+/// A definition without its foreign keys, and these as they stand there, in the order of their
+/// text. A text that cannot be cut stays as it is.
+pub fn split_foreign_keys(sql: &str) -> (String, Vec<String>) {
+    let whole = || (sql.to_owned(), Vec::new());
+    let Some(statement) = Statement::cut(sql) else {
+        return whole();
+    };
+    let (foreign, others): (Vec<&str>, Vec<&str>) = statement
+        .elements
+        .iter()
+        .partition(|element| words(element).any(|word| word == "FOREIGN"));
+    if foreign.is_empty() {
+        return whole();
+    }
+    let mut foreign: Vec<String> = foreign.iter().map(|key| key.trim().to_owned()).collect();
+    foreign.sort();
+    let rest = format!("{}{}{}", statement.head, others.join(","), statement.tail);
+    (rest, foreign)
+}
+
 fn copied(logical_sql: &str, head: &str, family: Family) -> Option<String> {
     let statement = Statement::cut(logical_sql)?;
     let collation = table_collation(statement.tail, family);
@@ -139,6 +159,26 @@ mod tests {
             base: None,
             damaged: None,
         }
+    }
+
+    #[test]
+    fn foreign_keys_are_cut_out_whole() {
+        let sql = "CREATE TABLE `t` (\n  `a` int COMMENT 'x, FOREIGN KEY (',\n  PRIMARY KEY (`a`),\n  \
+             CONSTRAINT `g` FOREIGN KEY (`a`, `b`) REFERENCES `u` (`a`, `b`),\n  \
+             CONSTRAINT `f` FOREIGN KEY (`a`) REFERENCES `u` (`a`)\n) ENGINE=InnoDB";
+        let (rest, keys) = split_foreign_keys(sql);
+        assert_eq!(
+            rest,
+            "CREATE TABLE `t` (\n  `a` int COMMENT 'x, FOREIGN KEY (',\n  PRIMARY KEY (`a`)\n) ENGINE=InnoDB"
+        );
+        assert_eq!(
+            keys,
+            [
+                "CONSTRAINT `f` FOREIGN KEY (`a`) REFERENCES `u` (`a`)",
+                "CONSTRAINT `g` FOREIGN KEY (`a`, `b`) REFERENCES `u` (`a`, `b`)"
+            ]
+        );
+        assert_eq!(split_foreign_keys(&rest), (rest.clone(), Vec::new()));
     }
 
     #[test]

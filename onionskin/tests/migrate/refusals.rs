@@ -41,8 +41,6 @@ pub fn what_cannot_be_migrated_is_refused_and_what_was_begun_is_cleaned_up(kind:
 
 fn tables_that_cannot_be_followed_are_refused(server: &Server) {
     for (table, reason) in [
-        ("parent", "foreign key fk of child"),
-        ("child", "foreign key fk of child"),
         ("keyless", "no primary or unique key"),
         ("floats", "no primary or unique key"),
         ("triggered", "trigger tr"),

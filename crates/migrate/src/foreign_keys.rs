@@ -1,0 +1,765 @@
+//! Foreign keys of the table, and those that point at it, are moved with it.
+//!
+//! The server would leave them behind: a key of the old table stays with the old table, and one
+//! that points at it goes on to point at it, under its new name. So they are moved under the lock
+//! of the switch, before the tables change their names:
+//!
+//! ```text
+//! before the lock     new: what another table's changes do to the rows, see below
+//! L: LOCK TABLES t WRITE, new WRITE, children WRITE, parents
+//!    the last changes are written
+//!    child: DROP key, ADD temporary REFERENCES new      one statement: there is always one of them
+//!    child: DROP temporary, ADD key REFERENCES new
+//!    t:     DROP key
+//!    new:   ADD key REFERENCES parent
+//!    RENAME TABLE t TO old, new TO t                    what points at `new` goes with it
+//! ```
+//!
+//! Constraint names are unique in a database, and one statement cannot drop a key and add another
+//! under its name. All of these statements change definitions only: without `foreign_key_checks` no
+//! row is read, and rows that have no counterpart stay as they are. An index that the server has
+//! made for a key by itself would be replaced with the key, on MySQL by reading the table. To
+//! rename it and back makes it an index like any other.
+//!
+//! **Cascades.** What ON DELETE CASCADE and its like do to the rows of a table is not in the binary
+//! log (of MariaDB, and of MySQL before 9.6). So the new table has keys with these actions from the
+//! beginning, under names of their own, and the server does in both tables the same. Where the old
+//! table forbids what would orphan a row, they cascade: what it lets by concerns rows only that the
+//! new table has not lost yet. A row that is copied while its parent goes is refused (1452), and
+//! read once more.
+//!
+//! **MariaDB** renames in a session of its own when the lock is given back (`switch.rs`). Then
+//! others hold the neighbours, so that the rename meets nobody. Should it fail all the same, the
+//! keys go back, and what was written in these milliseconds was not held to the table's own keys.
+//!
+//! **After a kill** the catalogue tells how far it was: [`Moves::settle`] brings every key to where
+//! it belongs, with the tables switched or not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use onionskin_rowstream::checkpoint::{ForeignKey, State};
+use onionskin_rowstream::session::{Session, SqlError};
+use onionskin_schema::{identifier, same_name};
+use onionskin_value::Family;
+
+use crate::error::{MigrateError, Result};
+use crate::facts::{Facts, family, name_literal};
+use crate::job::Job;
+use crate::preflight::Names;
+use crate::statement::mark;
+
+/// What stands behind the name of an index while it is renamed.
+const RENAMED: &str = "$onionskin";
+/// Longest name of an index.
+const LONGEST: usize = 64;
+
+/// Whether the names have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// The old table has its name.
+    Before,
+    /// The new table has it.
+    After,
+}
+
+/// The keys of one migration, in a database and for a table.
+pub(crate) struct Moves<'a> {
+    pub keys: &'a [ForeignKey],
+    pub database: &'a str,
+    pub table: &'a str,
+    /// The table that takes its place.
+    pub new: &'a str,
+    /// What the table is called afterwards.
+    pub old: &'a str,
+    /// The migration's.
+    pub id: &'a str,
+    pub family: Family,
+}
+
+/// All foreign keys of a table and to it, in a fixed order, but for those of the new table. An
+/// error if there are some that the account may not see.
+pub(crate) fn read(session: &mut Session, database: &str, table: &str) -> Result<Vec<ForeignKey>> {
+    let mut found = visible(session, database, table)?;
+    let pointing = found
+        .iter()
+        .filter(|key| same(&key.parent_database, &key.parent, database, table));
+    if pointing_at(session, database, table)? > pointing.count() {
+        return Err(MigrateError::Refused {
+            table: format!("{database}.{table}"),
+            reason: "a foreign key points at it from a table that this account may not see: \
+                     drop it first, and add it again afterwards"
+                .into(),
+        });
+    }
+    let new = Names::of(table).new;
+    found.retain(|key| !same(&key.database, &key.table, database, &new));
+    Ok(found)
+}
+
+fn visible(session: &mut Session, database: &str, table: &str) -> Result<Vec<ForeignKey>> {
+    let here = |schema: &str, name: &str| {
+        format!(
+            "{schema} = {} AND {name} = {}",
+            name_literal(database),
+            name_literal(table)
+        )
+    };
+    let rows = session
+        .texts(&format!(
+            "SELECT k.CONSTRAINT_NAME, k.TABLE_SCHEMA, k.TABLE_NAME, k.COLUMN_NAME, \
+             k.REFERENCED_TABLE_SCHEMA, k.REFERENCED_TABLE_NAME, k.REFERENCED_COLUMN_NAME, \
+             r.DELETE_RULE, r.UPDATE_RULE \
+             FROM information_schema.KEY_COLUMN_USAGE k JOIN information_schema.REFERENTIAL_CONSTRAINTS r \
+             ON r.CONSTRAINT_SCHEMA = k.CONSTRAINT_SCHEMA AND r.CONSTRAINT_NAME = k.CONSTRAINT_NAME AND r.TABLE_NAME = k.TABLE_NAME \
+             WHERE k.REFERENCED_TABLE_NAME IS NOT NULL AND (({}) OR ({})) \
+             ORDER BY k.TABLE_SCHEMA, k.TABLE_NAME, k.CONSTRAINT_NAME, k.ORDINAL_POSITION",
+            here("k.TABLE_SCHEMA", "k.TABLE_NAME"),
+            here("k.REFERENCED_TABLE_SCHEMA", "k.REFERENCED_TABLE_NAME")
+        ))
+        .map_err(MigrateError::sql("reading the foreign keys"))?;
+    let mut keys: Vec<ForeignKey> = Vec::new();
+    for row in rows {
+        let cell = |at: usize| row.get(at).cloned().flatten().unwrap_or_default();
+        let is_next = |last: &ForeignKey| {
+            (&last.database, &last.table, &last.name) == (&cell(1), &cell(2), &cell(0))
+        };
+        if !keys.last().is_some_and(is_next) {
+            keys.push(ForeignKey {
+                name: cell(0),
+                database: cell(1),
+                table: cell(2),
+                columns: Vec::new(),
+                parent_database: cell(4),
+                parent: cell(5),
+                parent_columns: Vec::new(),
+                on_delete: cell(7),
+                on_update: cell(8),
+            });
+        }
+        if let Some(last) = keys.last_mut() {
+            last.columns.push(cell(3));
+            last.parent_columns.push(cell(6));
+        }
+    }
+    Ok(keys)
+}
+
+/// How many foreign keys point at a table, by the engine's own catalogue: that of the server shows
+/// those of tables only that the account may see.
+fn pointing_at(session: &mut Session, database: &str, table: &str) -> Result<usize> {
+    let list = match family(session)? {
+        Family::MySql => "INNODB_FOREIGN",
+        Family::MariaDb => "INNODB_SYS_FOREIGN",
+    };
+    // Characters that cannot stand in a file's name are written there in another way.
+    let file_name = |name: &str| {
+        name.chars().fold(String::new(), |mut text, c| {
+            match c.is_ascii_alphanumeric() || c == '_' {
+                true => text.push(c),
+                false => text.push_str(&format!("@{:04x}", u32::from(c))),
+            }
+            text
+        })
+    };
+    let names = [
+        format!("{database}/{table}"),
+        format!("{}/{}", file_name(database), file_name(table)),
+    ];
+    let count = session
+        .text(&format!(
+            "SELECT COUNT(*) FROM information_schema.{list} WHERE REF_NAME IN ({}, {})",
+            name_literal(&names[0]),
+            name_literal(&names[1])
+        ))
+        .map_err(MigrateError::sql("reading the foreign keys"))?;
+    Ok(count.parse().unwrap_or(0))
+}
+
+fn same(database: &str, table: &str, other_database: &str, other: &str) -> bool {
+    same_name(database, other_database) && same_name(table, other)
+}
+
+/// An error if a key is over a column that is protected in one of the tables, or becomes another
+/// one: then both sides of it would have to change at once.
+pub(crate) fn must_be_plain(keys: &[ForeignKey], old: &Facts, new: &Facts) -> Result<()> {
+    let is_kept = |name: &String| {
+        let plain = |facts: &Facts| {
+            let column = facts.logical.column(name)?;
+            let physical = facts.column(name)?;
+            let kind = (
+                &physical.column_type,
+                &physical.charset,
+                &physical.collation,
+            );
+            (column.protection.is_none()).then(|| format!("{kind:?}"))
+        };
+        matches!((plain(old), plain(new)), (Some(before), Some(after)) if before == after)
+    };
+    for key in keys {
+        let is_ours =
+            |database: &str, table: &str| same(database, table, &old.database, &old.table);
+        let own = key
+            .columns
+            .iter()
+            .filter(|_| is_ours(&key.database, &key.table));
+        let pointed = key
+            .parent_columns
+            .iter()
+            .filter(|_| is_ours(&key.parent_database, &key.parent));
+        if let Some(column) = own.chain(pointed).find(|name| !is_kept(name)) {
+            return Err(MigrateError::Refused {
+                table: format!("{}.{}", old.database, old.table),
+                reason: format!(
+                    "the foreign key {} of {} is over the column {column}, which is protected or becomes another one: \
+                     drop it first, and add it again afterwards",
+                    key.name, key.table
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn changes_rows(action: &str) -> bool {
+    matches!(action, "CASCADE" | "SET NULL")
+}
+
+impl Job {
+    /// The keys of a migration whose tables have these names.
+    pub(crate) fn moves<'a>(
+        &'a self,
+        state: &'a State,
+        names: &'a Names,
+        family: Family,
+    ) -> Moves<'a> {
+        Moves {
+            keys: &state.foreign_keys,
+            database: &self.database,
+            table: &self.table,
+            new: &names.new,
+            old: &names.old,
+            id: &state.id,
+            family,
+        }
+    }
+}
+
+impl Moves<'_> {
+    /// Whether the table itself has the key.
+    fn is_own(&self, key: &ForeignKey) -> bool {
+        same(&key.database, &key.table, self.database, self.table)
+    }
+
+    /// Whether it points at the table.
+    fn points_here(&self, key: &ForeignKey) -> bool {
+        same(&key.parent_database, &key.parent, self.database, self.table)
+    }
+
+    /// Whether the server changes rows of the table by it.
+    fn cascades(&self, key: &ForeignKey) -> bool {
+        self.is_own(key) && (changes_rows(&key.on_delete) || changes_rows(&key.on_update))
+    }
+
+    /// The first key by which the server changes rows of the table.
+    pub fn cascading(&self) -> Option<&ForeignKey> {
+        self.keys.iter().find(|key| self.cascades(key))
+    }
+
+    /// A key's name until it has its own again.
+    fn temporary(&self, at: usize) -> String {
+        format!("{}_onionskin_f{at}", self.table)
+    }
+
+    /// The name of the key of the new table that follows another table's changes.
+    fn following(&self, at: usize) -> String {
+        format!("{}_onionskin_w{at}", self.table)
+    }
+
+    fn add(&self, key: &ForeignKey, name: &str, parent: &str) -> String {
+        let list = |names: &[String]| {
+            let quoted: Vec<String> = names.iter().map(|name| identifier(name)).collect();
+            quoted.join(", ")
+        };
+        // What the server would not show is not written, because MariaDB then shows it.
+        let unsaid = match self.family {
+            Family::MySql => "NO ACTION",
+            Family::MariaDb => "RESTRICT",
+        };
+        let action = |event: &str, action: &str| match action == unsaid {
+            true => String::new(),
+            false => format!(" ON {event} {action}"),
+        };
+        format!(
+            "ADD CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {}.{} ({}){}{}",
+            identifier(name),
+            list(&key.columns),
+            identifier(&key.parent_database),
+            identifier(parent),
+            list(&key.parent_columns),
+            action("DELETE", &key.on_delete),
+            action("UPDATE", &key.on_update),
+        )
+    }
+
+    /// The key with which the new table follows another table's changes.
+    fn add_following(&self, at: usize) -> String {
+        let cascading = |action: &str| match changes_rows(action) {
+            true => action.to_owned(),
+            false => "CASCADE".to_owned(),
+        };
+        let key = &self.keys[at];
+        let follower = ForeignKey {
+            on_delete: cascading(&key.on_delete),
+            on_update: cascading(&key.on_update),
+            ..key.clone()
+        };
+        self.add(&follower, &self.following(at), &key.parent)
+    }
+
+    fn alter(&self, database: &str, table: &str, parts: &[String]) -> String {
+        format!(
+            "{}ALTER TABLE {}.{} {}",
+            mark(self.id),
+            identifier(database),
+            identifier(table),
+            parts.join(", ")
+        )
+    }
+
+    /// The keys of other tables that point at this one, by their tables.
+    fn children(&self) -> BTreeMap<(&str, &str), Vec<usize>> {
+        let mut children: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+        for (at, key) in self.keys.iter().enumerate() {
+            if !self.is_own(key) {
+                let table = (key.database.as_str(), key.table.as_str());
+                children.entry(table).or_default().push(at);
+            }
+        }
+        children
+    }
+
+    /// The tables that point at this one and those that it points at, as they are written in a
+    /// statement.
+    pub fn neighbours(&self) -> [Vec<String>; 2] {
+        let children = self.children();
+        let parents: BTreeSet<(&str, &str)> = self
+            .keys
+            .iter()
+            .filter(|key| !self.points_here(key))
+            .map(|key| (key.parent_database.as_str(), key.parent.as_str()))
+            .filter(|parent| !children.contains_key(parent))
+            .collect();
+        let name = |(database, table): (&str, &str)| {
+            format!("{}.{}", identifier(database), identifier(table))
+        };
+        [
+            children.into_keys().map(name).collect(),
+            parents.into_iter().map(name).collect(),
+        ]
+    }
+
+    /// What has to be locked beside the two tables, each with the kind of its lock.
+    pub fn locks(&self) -> Vec<String> {
+        // MySQL wants to have the parent alone to add a key.
+        let kind = match self.family {
+            Family::MySql => "WRITE",
+            Family::MariaDb => "READ",
+        };
+        let [children, parents] = self.neighbours();
+        let children = children.iter().map(|name| format!("{name} WRITE"));
+        let parents = parents.iter().map(|name| format!("{name} {kind}"));
+        children.chain(parents).collect()
+    }
+
+    /// The keys with which the new table, empty as yet, follows what the server does to the rows of
+    /// the old one.
+    pub fn follow(&self, session: &mut Session) -> Result<()> {
+        if self.keys.is_empty() {
+            return Ok(());
+        }
+        self.make_explicit(session, self.database, self.new)?;
+        if self.family == Family::MariaDb {
+            // What the switch does to hold the neighbours, while nothing is lost by an error.
+            let name = format!("{}.{}", identifier(self.database), identifier(self.new));
+            let flush = format!("FLUSH TABLES {name} WITH READ LOCK");
+            let doing = MigrateError::sql("holding a table, which needs the privilege RELOAD");
+            session.run(&flush).map_err(doing)?;
+            session
+                .run("UNLOCK TABLES")
+                .map_err(MigrateError::sql("giving a table back"))?;
+        }
+        let parts: Vec<String> = (0..self.keys.len())
+            .filter(|&at| self.cascades(&self.keys[at]))
+            .map(|at| self.add_following(at))
+            .collect();
+        if !parts.is_empty() {
+            session
+                .run(&self.alter(self.database, self.new, &parts))
+                .map_err(MigrateError::sql("adding foreign keys to the new table"))?;
+        }
+        Ok(())
+    }
+
+    /// What is done under the lock, see the module.
+    pub fn statements(&self) -> Vec<String> {
+        let drop = |name: &str| format!("DROP FOREIGN KEY {}", identifier(name));
+        let in_place = |parts: Vec<String>| {
+            let in_place = "ALGORITHM=INPLACE".to_owned();
+            parts.into_iter().chain([in_place]).collect::<Vec<_>>()
+        };
+        let mut statements = Vec::new();
+        for ((database, table), keys) in self.children() {
+            let (mut moved, mut named) = (Vec::new(), Vec::new());
+            for at in keys {
+                let (key, temporary) = (&self.keys[at], self.temporary(at));
+                moved.push(drop(&key.name));
+                moved.push(self.add(key, &temporary, self.new));
+                named.push(drop(&temporary));
+                named.push(self.add(key, &key.name, self.new));
+            }
+            for parts in [moved, named] {
+                statements.push(self.alter(database, table, &in_place(parts)));
+            }
+        }
+        let (mut dropped, mut added) = (Vec::new(), Vec::new());
+        for (at, key) in self.keys.iter().enumerate() {
+            if !self.is_own(key) {
+                continue;
+            }
+            let parent = match self.points_here(key) {
+                true => self.new,
+                false => &key.parent,
+            };
+            dropped.push(drop(&key.name));
+            if self.cascades(key) {
+                added.push(drop(&self.following(at)));
+            }
+            added.push(self.add(key, &key.name, parent));
+        }
+        if !dropped.is_empty() {
+            statements.push(self.alter(self.database, self.table, &in_place(dropped)));
+            statements.push(self.alter(self.database, self.new, &in_place(added)));
+        }
+        statements
+    }
+
+    /// Does it. After an error [`Self::settle`] undoes what was done.
+    pub fn bind(&self, locker: &mut Session) -> std::result::Result<(), SqlError> {
+        unchecked(locker, |locker| {
+            for sql in self.statements() {
+                locker.run(&sql)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// An error unless as many keys point at the table as were noted.
+    pub fn must_be_all(&self, session: &mut Session) -> Result<()> {
+        let noted = self.keys.iter().filter(|key| self.points_here(key)).count();
+        match pointing_at(session, self.database, self.table)? == noted + self.followers_here() {
+            true => Ok(()),
+            false => Err(MigrateError::Changed(
+                "another foreign key points at it".into(),
+            )),
+        }
+    }
+
+    /// How many keys of the new table point at the old one.
+    fn followers_here(&self) -> usize {
+        let here = |key: &&ForeignKey| self.cascades(key) && self.points_here(key);
+        self.keys.iter().filter(here).count()
+    }
+
+    /// Brings all keys to where they belong. Returns what has to be told: how many rows of the
+    /// table have no counterpart, where a kill has left it without a key. `session` may hold no
+    /// lock.
+    pub fn settle(&self, session: &mut Session, moment: Moment) -> Result<Vec<String>> {
+        if self.keys.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.rename_indexes_back(session)?;
+        let work = self.misplaced(session, moment)?;
+        if work.first.0.is_empty() && work.then.0.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Servers do not look at a key that changes while a statement that it concerns is at work.
+        let doing = || MigrateError::sql("locking tables to give foreign keys back");
+        let mut locks = Vec::new();
+        for table in [self.table, self.new, self.old] {
+            if exists(session, self.database, table)? {
+                let name = format!("{}.{}", identifier(self.database), identifier(table));
+                locks.push(format!("{name} WRITE"));
+            }
+        }
+        locks.extend(self.locks());
+        session
+            .run_until_done(&format!("LOCK TABLES {}", locks.join(", ")))
+            .map_err(doing())?;
+        let missing = self.mend(session, moment);
+        session.run("UNLOCK TABLES").map_err(doing())?;
+        let mut told = Vec::new();
+        for key in missing? {
+            told.extend(orphans(session, key)?);
+        }
+        Ok(told)
+    }
+
+    /// The same in a session that holds the locks. Returns the keys that were missing.
+    pub fn mend(&self, session: &mut Session, moment: Moment) -> Result<Vec<&ForeignKey>> {
+        let work = self.misplaced(session, moment)?;
+        unchecked(session, |session| {
+            for ((database, table), parts) in work.first.0.iter().chain(&work.then.0) {
+                session.run_until_done(&self.alter(database, table, parts))?;
+            }
+            Ok(())
+        })
+        .map_err(MigrateError::sql("giving foreign keys back"))?;
+        Ok(work.missing.iter().map(|&at| &self.keys[at]).collect())
+    }
+
+    /// What is not where it belongs.
+    fn misplaced(&self, session: &mut Session, moment: Moment) -> Result<Mending> {
+        let other = match moment {
+            Moment::Before => self.new,
+            Moment::After => self.old,
+        };
+        let follows = moment == Moment::Before && exists(session, self.database, other)?;
+        let mut there = visible(session, self.database, self.table)?;
+        there.extend(visible(session, self.database, other)?);
+        let mut mending = Mending::default();
+        for (at, key) in self.keys.iter().enumerate() {
+            let found = |table: &str, name: &str| {
+                there.iter().find(|found| {
+                    same(&found.database, &found.table, &key.database, table)
+                        && same_name(&found.name, name)
+                })
+            };
+            let drop = |name: &str| format!("DROP FOREIGN KEY {}", identifier(name));
+            let add = |name: &str| self.add(key, name, &key.parent);
+            let (temporary, following) = (self.temporary(at), self.following(at));
+            let is_left = found(&key.table, &temporary).is_some();
+            let (mut first, mut then) = (Vec::new(), Vec::new());
+            match found(&key.table, &key.name) {
+                Some(found) if same_name(&found.parent, &key.parent) => {
+                    then.extend(is_left.then(|| drop(&temporary)));
+                }
+                Some(_) => {
+                    first.push(drop(&key.name));
+                    first.extend((!is_left).then(|| add(&temporary)));
+                    then.extend([drop(&temporary), add(&key.name)]);
+                }
+                None => {
+                    then.extend(is_left.then(|| drop(&temporary)));
+                    then.push(add(&key.name));
+                    mending.missing.extend((!is_left).then_some(at));
+                }
+            }
+            then.extend(found(&key.table, &following).map(|_| drop(&following)));
+            mending.first.add(&key.database, &key.table, first);
+            mending.then.add(&key.database, &key.table, then);
+            if self.is_own(key) {
+                let mut beside = Vec::new();
+                beside.extend(found(other, &key.name).map(|_| drop(&key.name)));
+                match (found(other, &following), follows && self.cascades(key)) {
+                    (Some(_), false) => beside.push(drop(&following)),
+                    (None, true) => beside.push(self.add_following(at)),
+                    _ => {}
+                }
+                mending.first.add(&key.database, other, beside);
+            }
+        }
+        Ok(mending)
+    }
+
+    /// Makes indexes that may be the server's own, made for a key, such that stay with the key's
+    /// change. `session` may hold no lock.
+    pub fn make_all_explicit(&self, session: &mut Session) -> Result<()> {
+        let tables: BTreeSet<(&str, &str)> = self
+            .keys
+            .iter()
+            .map(|key| (key.database.as_str(), key.table.as_str()))
+            .collect();
+        for (database, table) in tables {
+            self.make_explicit(session, database, table)?;
+        }
+        Ok(())
+    }
+
+    fn make_explicit(&self, session: &mut Session, database: &str, table: &str) -> Result<()> {
+        let doing = MigrateError::sql("renaming an index of a foreign key");
+        // The new table's keys are those of the table.
+        let of_table = match same(database, table, self.database, self.new) {
+            true => self.table,
+            false => table,
+        };
+        let keys: Vec<&ForeignKey> = self
+            .keys
+            .iter()
+            .filter(|key| same(&key.database, &key.table, database, of_table))
+            .collect();
+        let names: Vec<String> = indexes(session, database, table)?
+            .into_iter()
+            .filter(|(_, columns)| keys.iter().any(|key| is_same_list(&key.columns, columns)))
+            .map(|(name, _)| name)
+            .filter(|name| name.chars().count() + RENAMED.len() <= LONGEST)
+            .collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        let renaming = |from: &str, to: &str| {
+            let renames: Vec<String> = names
+                .iter()
+                .map(|name| {
+                    let [from, to] = [from, to].map(|end| identifier(&format!("{name}{end}")));
+                    format!("RENAME INDEX {from} TO {to}")
+                })
+                .collect();
+            self.alter(database, table, &renames)
+        };
+        // Under a lock nobody sees the other name.
+        let name = format!("{}.{}", identifier(database), identifier(table));
+        session
+            .run(&format!("LOCK TABLES {name} WRITE"))
+            .map_err(&doing)?;
+        let mut renamed = session.run(&renaming("", RENAMED));
+        if renamed.is_ok() {
+            renamed = session.run_until_done(&renaming(RENAMED, ""));
+        }
+        session.run("UNLOCK TABLES").map_err(&doing)?;
+        renamed.map_err(&doing)?;
+        Ok(())
+    }
+
+    /// After a kill in the midst of it.
+    fn rename_indexes_back(&self, session: &mut Session) -> Result<()> {
+        let tables: BTreeSet<(&str, &str)> = self
+            .keys
+            .iter()
+            .map(|key| (key.database.as_str(), key.table.as_str()))
+            .collect();
+        for (database, table) in tables {
+            let renames: Vec<String> = indexes(session, database, table)?
+                .into_iter()
+                .filter_map(|(name, _)| {
+                    let before = name.strip_suffix(RENAMED)?;
+                    Some(format!(
+                        "RENAME INDEX {} TO {}",
+                        identifier(&name),
+                        identifier(before)
+                    ))
+                })
+                .collect();
+            if !renames.is_empty() {
+                session
+                    .run_until_done(&self.alter(database, table, &renames))
+                    .map_err(MigrateError::sql("renaming an index of a foreign key"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Parts of ALTER TABLE, by their tables.
+#[derive(Default)]
+struct Alterations(BTreeMap<(String, String), Vec<String>>);
+
+impl Alterations {
+    fn add(&mut self, database: &str, table: &str, parts: Vec<String>) {
+        if !parts.is_empty() {
+            let table = (database.to_owned(), table.to_owned());
+            self.0.entry(table).or_default().extend(parts);
+        }
+    }
+}
+
+/// What is not where it belongs.
+#[derive(Default)]
+struct Mending {
+    /// What makes names free.
+    first: Alterations,
+    then: Alterations,
+    /// Keys that their tables do not have at all, under any name.
+    missing: Vec<usize>,
+}
+
+/// Runs it without `foreign_key_checks`: definitions are changed without a look at the rows.
+fn unchecked<T>(
+    session: &mut Session,
+    run: impl FnOnce(&mut Session) -> std::result::Result<T, SqlError>,
+) -> std::result::Result<T, SqlError> {
+    session.run("SET foreign_key_checks = 0")?;
+    let done = run(session);
+    // Where the connection is gone, there is no setting, either.
+    let restored = session.run("SET foreign_key_checks = 1");
+    let done = done?;
+    restored?;
+    Ok(done)
+}
+
+fn is_same_list(one: &[String], other: &[String]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(a, b)| same_name(a, b))
+}
+
+fn exists(session: &mut Session, database: &str, table: &str) -> Result<bool> {
+    let count = session
+        .text(&format!(
+            "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}",
+            name_literal(database),
+            name_literal(table)
+        ))
+        .map_err(MigrateError::sql("reading the foreign keys"))?;
+    Ok(count == "1")
+}
+
+/// Indexes that are not unique, with their columns.
+fn indexes(
+    session: &mut Session,
+    database: &str,
+    table: &str,
+) -> Result<Vec<(String, Vec<String>)>> {
+    let rows = session
+        .texts(&format!(
+            "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
+             WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} AND NON_UNIQUE = 1 ORDER BY INDEX_NAME, SEQ_IN_INDEX",
+            name_literal(database),
+            name_literal(table)
+        ))
+        .map_err(MigrateError::sql("reading the indexes of a foreign key"))?;
+    let mut indexes: Vec<(String, Vec<String>)> = Vec::new();
+    for row in rows {
+        let cell = |at: usize| row.get(at).cloned().flatten().unwrap_or_default();
+        match indexes.last_mut() {
+            Some((name, columns)) if *name == cell(0) => columns.push(cell(1)),
+            _ => indexes.push((cell(0), vec![cell(1)])),
+        }
+    }
+    Ok(indexes)
+}
+
+/// How many rows of a key have no counterpart, as a sentence; nothing if there is none.
+fn orphans(session: &mut Session, key: &ForeignKey) -> Result<Option<String>> {
+    let pairs = || key.columns.iter().zip(&key.parent_columns);
+    let on: Vec<String> = pairs()
+        .map(|(own, theirs)| format!("c.{} = p.{}", identifier(own), identifier(theirs)))
+        .collect();
+    let set: Vec<String> = pairs()
+        .map(|(own, _)| format!("c.{} IS NOT NULL", identifier(own)))
+        .collect();
+    let count = session
+        .text(&format!(
+            "SELECT COUNT(*) FROM {}.{} c LEFT JOIN {}.{} p ON {} WHERE {} AND p.{} IS NULL",
+            identifier(&key.database),
+            identifier(&key.table),
+            identifier(&key.parent_database),
+            identifier(&key.parent),
+            on.join(" AND "),
+            set.join(" AND "),
+            identifier(&key.parent_columns[0])
+        ))
+        .map_err(MigrateError::sql("looking for rows without a counterpart"))?;
+    let told = format!(
+        "the foreign key {} of {} was missing for a time and is back: {count} rows of {} have no counterpart in {}",
+        key.name, key.table, key.table, key.parent
+    );
+    Ok((count != "0").then_some(told))
+}
