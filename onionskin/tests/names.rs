@@ -18,6 +18,8 @@ on_both_servers!(
     settings_by_two_at_signs,
     settings_of_prepared_statements,
     several_statements_are_an_option,
+    names_in_a_transaction_that_sees_the_past,
+    views_under_any_collation_of_the_session,
 );
 
 const TABLES: &str = "
@@ -454,4 +456,50 @@ fn settings_by_two_at_signs(kind: Kind) {
         assert_eq!(pair.protected.must_fail(hidden), 1235, "{hidden}");
     }
     pair.conclude(0);
+}
+
+/// ORMs call a table by its name in other letters, and MySQL shows a transaction definitions of the
+/// past.
+fn names_in_a_transaction_that_sees_the_past(kind: Kind) {
+    let Some(mut pair) = Pair::with_engine(
+        kind,
+        "CREATE TABLE post (id INT PRIMARY KEY, title VARCHAR(20) {eq, range}, n INT)",
+    ) else {
+        return;
+    };
+    pair.both("INSERT INTO post VALUES (1, 'first', 1), (2, 'second', 2)");
+    for sql in [
+        "START TRANSACTION",
+        "INSERT INTO post VALUES (3, 'third', 3)",
+        "SELECT Post.title FROM post Post WHERE Post.title > 'b' ORDER BY Post.id",
+        "SELECT POST.n FROM post POST ORDER BY POST.id",
+        "UPDATE post Post SET Post.n = 5 WHERE Post.title = 'first'",
+        "COMMIT",
+        "BEGIN",
+        "SELECT COUNT(*) > 0 FROM INFORMATION_SCHEMA.TABLES",
+        "SELECT title FROM post ORDER BY id",
+        "SELECT COUNT(*) > 0 FROM Information_Schema.SCHEMATA",
+        "ROLLBACK",
+    ] {
+        pair.same(sql);
+    }
+}
+
+fn views_under_any_collation_of_the_session(kind: Kind) {
+    let Some(mut pair) = Pair::with_engine(
+        kind,
+        "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20) {eq}); CREATE VIEW v AS SELECT id, name FROM t",
+    ) else {
+        return;
+    };
+    for collation in [
+        "utf8mb4_unicode_ci",
+        "utf8mb4_general_ci",
+        "utf8mb4_bin",
+        "utf8mb4_unicode_520_ci",
+        "utf8mb4_swedish_ci",
+    ] {
+        pair.same(&format!("SET NAMES utf8mb4 COLLATE {collation}"));
+        pair.same("SELECT TABLE_NAME, CHECK_OPTION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = DATABASE()");
+    }
 }

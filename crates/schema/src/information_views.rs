@@ -153,7 +153,9 @@ fn derived(view: &Other, family: Family) -> String {
         .split(", ")
         .map(|column| match () {
             () if view.names.contains(&column) => format!("{} AS {column}", logical_name(column)),
-            () if view.texts.contains(&column) => format!("{} AS {column}", logical_text(column)),
+            () if view.texts.contains(&column) => {
+                format!("{} AS {column}", logical_text(column, family))
+            }
             () if column == "CHECK_CLAUSE" => {
                 format!("{} AS {column}", shown_clause("s.CHECK_CLAUSE"))
             }
@@ -219,12 +221,17 @@ fn index_comment() -> String {
 }
 
 /// The text of a view with logical names, without the companions that it selects.
-fn logical_text(column: &str) -> String {
+fn logical_text(column: &str, family: Family) -> String {
     // what says how the table calls the columns; a name ends at a backquote
     let quote = "CHAR(96 USING utf8mb4)";
     let marks = format!(
         "CONCAT(',NULL AS ', {quote}, '[^', {quote}, ']+[$](of_[^', {quote}, ']+|as_[-_0-9A-Za-z]{{22}})', {quote})"
     );
+    // MariaDB compares by the collation of both, and the literals have the session's.
+    let marks = match family {
+        Family::MariaDb => format!("CONVERT({marks} USING utf8mb3)"),
+        Family::MySql => marks,
+    };
     let without = format!(
         "REGEXP_REPLACE(REGEXP_REPLACE(s.{column}, {marks}, ''), ',([^, ]*[.])?[^, ]+[$](eq|ord|gram)_[0-9a-f]{{4}}. AS .[^, ]+[$](eq|ord|gram)_[0-9a-f]{{4}}.', '')"
     );

@@ -210,7 +210,11 @@ impl Account {
                 Some(shown) => matches!(shown, Definition::Hidden),
                 None => lists.has(database, name) == Some(true),
             };
+            // A table that has nearly this name is not it where the server knows of none.
+            let is_spelled = |table: &Table| table.name == name && table.database == database;
+            let is_absent = matches!(shown, Some(Definition::Absent));
             let table = found.table(database, name, is_there);
+            let table = table.filter(|table| !is_absent || is_spelled(table));
             if shown.is_some_and(|shown| !is_shown(table.as_ref(), shown)) {
                 let about = key.to_string();
                 return Err(Failure::refused(&errors::SNAPSHOT, about));

@@ -67,18 +67,28 @@ impl Account {
         server: &mut Server,
         names: &[TableName],
     ) -> Outcome<HashSet<TableName>> {
-        let databases: BTreeSet<&str> = names.iter().map(|n| n.database.as_str()).collect();
-        let wanted = Wanted::lists(databases.iter().map(|d| (*d).to_owned()).collect());
+        let mut databases: BTreeSet<String> = names.iter().map(|n| n.database.clone()).collect();
+        // A name may stand for databases that are spelled otherwise, and whoever asks about it later
+        // asks for the lists of those.
+        let known = self.lists.read();
+        let spelled: Vec<&[String]> = databases
+            .iter()
+            .filter_map(|d| known.databases(d))
+            .collect();
+        let spelled: Vec<String> = spelled.concat();
+        drop(known);
+        databases.extend(spelled);
+        let wanted = Wanted::lists(databases.iter().cloned().collect());
         let rows = server.rows(question(&wanted, Family::MySql).as_bytes())?;
         let lists = names_of(rows, &wanted.lists)?;
-        let databases: Vec<&str> = databases.into_iter().collect();
+        let databases: Vec<&str> = databases.iter().map(String::as_str).collect();
         self.lists.write().suppose(&databases);
         let mut found = HashSet::new();
         for (database, tables) in lists {
             let tables: HashSet<String> = tables.iter().map(|name| fold(name)).collect();
             let here = names.iter().filter(|table| {
                 let name = &table.name;
-                table.database == database
+                fold(&table.database) == fold(&database)
                     && (tables.contains(&fold(name)) || name.starts_with(COLLATION))
             });
             found.extend(here.cloned());
