@@ -321,6 +321,20 @@ fn execute(statement: u32, params: &[(ParamType, BinaryValue<'_>)]) -> Vec<u8> {
 }
 
 #[test]
+fn spare_bytes_behind_the_parameters_are_left_alone() {
+    let ty = ParamType::new(ColumnType::LONG);
+    let mut bytes = execute(7, &[(ty, BinaryValue::Null), (ty, BinaryValue::Int(5))]);
+    bytes.extend([0; 4]);
+    let mut types = Vec::new();
+    let execute = ComStmtExecute::decode(&bytes, 2, &mut types).unwrap();
+    let values: Vec<_> = execute
+        .params(&types, |_| false)
+        .map(|param| param.unwrap().value)
+        .collect();
+    assert_eq!(values, [BinaryValue::Null, BinaryValue::Int(5)]);
+}
+
+#[test]
 fn execution_with_every_kind_of_value() {
     use onionskin_wire::binary_value::{DateTime, Time};
     let date = DateTime {

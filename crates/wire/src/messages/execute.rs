@@ -127,7 +127,8 @@ impl std::fmt::Debug for ComStmtExecute<'_> {
 }
 
 /// Iterator over the parameters of an execution. Yields an error and ends when a value is
-/// malformed, or when bytes are left over after the last.
+/// malformed. Bytes behind the last are left alone, as by the servers: mysql2 before 3.3 has room
+/// for values that are NULL.
 pub struct Params<'a, F> {
     null_bitmap: &'a [u8],
     values: Reader<'a>,
@@ -152,9 +153,6 @@ impl<'a, F: Fn(usize) -> bool> Params<'a, F> {
         } else {
             BinaryValue::decode(&mut self.values, ty)?
         };
-        if i + 1 == self.types.len() && !self.values.is_empty() {
-            return Err(WireError::Malformed("bytes behind the last parameter"));
-        }
         Ok(Param { ty, value })
     }
 }
