@@ -2,7 +2,7 @@
 # Installs what the Makefile's targets need, and nothing when it is all there.
 #
 #   scripts/install-deps.sh          for `make demo`: a C compiler, cmake (aws-lc), MariaDB
-#   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, valgrind, and MySQL 9.7 in .servers/mysql
+#   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, valgrind, promtool, and MySQL 9.7 in .servers/mysql
 #   scripts/install-deps.sh nightly  also MariaDB 11.8 in .servers/mariadb118
 #
 # Packages come from apt, as root or through sudo; without either, the script prints what to install
@@ -61,6 +61,7 @@ if [ "$want" != demo ]; then
     need zstd zstd
     need valgrind valgrind
     need mariadb-backup mariadb-backup
+    need promtool prometheus
     python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
     need setpriv util-linux
     need script bsdutils

@@ -15,6 +15,7 @@ use onionskin_proxy::{Backend, FunctionsConfig, LoginLimits, ScratchConfig};
 use onionskin_schema::{Policy, SchemaError};
 use serde::{Deserialize, Deserializer, de::Error};
 
+use crate::admin::AdminAddress;
 use crate::error::CommandError;
 use crate::functions_section::FunctionsSection;
 
@@ -71,6 +72,8 @@ struct Content {
     listen: String,
     #[serde(default = "default_backend", deserialize_with = "parsed")]
     backend: Backend,
+    admin: Option<AdminAddress>,
+    admin_token_file: Option<PathBuf>,
     #[serde(default = "default_keys")]
     keys: String,
     #[serde(default = "default_suite", deserialize_with = "parsed")]
@@ -154,6 +157,10 @@ pub struct ConfigFile {
     pub listen: String,
     /// The server.
     pub backend: Backend,
+    /// `admin`
+    pub admin: Option<AdminAddress>,
+    /// `admin_token_file`
+    pub admin_token_file: Option<PathBuf>,
     /// Where keys come from, as [`onionskin_keys::KeySet::load`] understands it.
     pub keys: String,
     /// The cipher suite of new columns.
@@ -213,6 +220,8 @@ impl ConfigFile {
             path: path.to_owned(),
             listen: content.listen,
             backend: content.backend,
+            admin: content.admin,
+            admin_token_file: content.admin_token_file,
             keys: content.keys,
             suite: content.suite,
             policy,
@@ -335,6 +344,10 @@ pub fn template(backend: &str) -> String {
 listen  = "{DEFAULT_LISTEN}"
 # The server: "host:port" or "unix:/path/to/its.sock".
 backend = {backend}
+# Where the proxy tells how it is: /live, /ready and /metrics over HTTP. Off unless it is set. An address that other machines
+# can reach needs a token, which /metrics then asks for.
+# admin = "127.0.0.1:3380"
+# admin_token_file = "admin.token"
 # The keys. Without this file nothing that was encrypted under it can ever be read: keep a copy in another place than the
 # copies of the data. Relative to this file.
 keys    = "file:keys.json"

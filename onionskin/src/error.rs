@@ -70,6 +70,28 @@ pub enum CommandError {
         /// What is wrong with it.
         source: io::Error,
     },
+    /// The administration address is taken, or not ours.
+    #[error(
+        "cannot listen on admin = \"{address}\": {source}; choose another address, or leave admin out"
+    )]
+    AdminListen {
+        /// The setting.
+        address: String,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// Everybody on the network could read the metrics.
+    #[error(
+        "admin = \"{address}\" can be reached from other machines: name a file with a token in admin_token_file, \
+         or listen on 127.0.0.1 or a Unix socket"
+    )]
+    OpenAdmin {
+        /// The setting.
+        address: String,
+    },
+    /// The token of the administration address.
+    #[error("admin_token_file: {0}")]
+    AdminToken(String),
     /// `--backend`
     #[error("--backend: {0}; write host:port or unix:/path/to/its.sock")]
     BackendAddress(String),
@@ -181,6 +203,8 @@ impl CommandError {
             | Self::KeysLost { .. }
             | Self::ListenAddress { .. }
             | Self::BackendAddress(_)
+            | Self::OpenAdmin { .. }
+            | Self::AdminToken(_)
             | Self::OpenRoot { .. } => ExitCode::from(2),
             Self::Arguments(_) => ExitCode::from(2),
             Self::Chain(_) | Self::Unverified { damaged: false, .. } => ExitCode::from(2),

@@ -100,6 +100,7 @@ impl Explain {
             max_sessions: MAX_SESSIONS,
             scratch,
             like_index: file.like_index,
+            counts: false,
             functions,
         };
         let mut explainer = Explainer {

@@ -5,6 +5,7 @@
 //! | file | what it is |
 //! |---|---|
 //! | `init`, `serve`, `explain`, `demo` | the commands of the proxy |
+//! | `admin` | the administration address: `/live`, `/ready`, `/metrics` |
 //! | `keys` | the data keys and the passphrase of `keys.json` |
 //! | `seal`, `open`, `verify`, `backup`, `restore` | the commands of sealed streams |
 //! | `migrate` | changes a table while it is written |
@@ -22,6 +23,7 @@
 //! | `private` | the private server: found, initialised, started, watched, stopped |
 //! | `termination`, `logging`, `error` | signals, logs, what a command ends with |
 
+mod admin;
 mod archive;
 mod backup;
 mod bench;

@@ -12,6 +12,7 @@ use onionskin_proxy::{Backend, BackendTls, Config, PinFile, Proxy, findings_at_s
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
+    admin::Admin,
     config_file::ConfigFile,
     error::CommandError,
     home, logging,
@@ -73,6 +74,7 @@ impl Serve {
         let given = self.backend.as_deref().map(parse_backend).transpose()?;
         let keys = home::load_keys(&file)?;
         let client_tls = tls::for_clients(&file)?;
+        let admin = Admin::bind(&file)?;
 
         let mut engine = None;
         let server = match &self.private {
@@ -125,8 +127,15 @@ impl Serve {
             scratch,
             like_index: file.like_index,
             functions,
+            counts: admin.is_some(),
         })
         .map_err(|source| CommandError::Listen { address, source })?;
+        let admin = admin.map(|admin| admin.serve(&proxy)).transpose();
+        // Until the end of the program, which removes a socket of its own.
+        let _admin = admin.map_err(|source| CommandError::System {
+            doing: "serving the administration address",
+            source,
+        })?;
         let stopper = proxy.stopper();
         termination.on_signal(move || stopper.stop());
         tracing::info!("listening on {}", proxy.local_addr());

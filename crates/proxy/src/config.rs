@@ -190,6 +190,8 @@ pub struct Config {
     /// `like_index`: MariaDB's full-text indexes are made and used for LIKE, although they may miss
     /// rows. MySQL's index misses none and needs no word.
     pub like_index: bool,
+    /// Statements are counted: somebody may ask an [`crate::Observer`] for metrics.
+    pub counts: bool,
     /// `[functions]`: cryptographic functions are computed here. `None`: they are the server's.
     pub functions: Option<FunctionsConfig>,
 }

@@ -169,6 +169,21 @@ impl Failure {
         )
     }
 
+    /// The code of the error that it is, if it is one of the proxy's own.
+    pub fn code(&self) -> Option<&'static str> {
+        match self {
+            Failure::Refused(refusal) => Some(refusal.code()),
+            Failure::Stale => Some(errors::STALE.code),
+            Failure::Backend(_) => Some(errors::BACKEND_GONE.code),
+            Failure::OutOfStep(_) => Some(errors::OUT_OF_STEP.code),
+            Failure::Client(WireError::Malformed(_) | WireError::SequenceMismatch { .. }) => {
+                Some(errors::MALFORMED.code)
+            }
+            Failure::Client(WireError::TooLarge { .. }) => Some(errors::TOO_BIG.code),
+            Failure::Value(_) | Failure::Server { .. } | Failure::Client(_) => None,
+        }
+    }
+
     /// The packet for the client; `None` when it is the client that is gone, or the server. That
     /// the server is gone a client is told as a server would tell it, by the end of the connection:
     /// drivers know that, and take another connection.

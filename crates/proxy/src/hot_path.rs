@@ -175,6 +175,7 @@ impl Stage {
             like_index: false,
             functions: None,
             pins: None,
+            counts: false,
         });
         let mut ok = Vec::new();
         OkPacket::default().encode(&mut ok, CAPABILITIES);

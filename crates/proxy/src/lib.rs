@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `listener` | accepts clients, one thread each, and ends them |
 //! | `watch` | one thread that sees the ends of all connections |
+//! | `metrics` | what is counted, and how it is told |
+//! | `observer`, `pulse` | what an operator may know of a running proxy; whether its servers are there |
 //! | `login` | the relayed handshake, TLS on both sides |
 //! | `session` | the loop: read a command, plan, bind, run, open, write |
 //! | `state` | what the server's session tracking says about the session |
@@ -51,7 +53,9 @@ mod keep_alive;
 mod listener;
 mod login;
 mod long_values;
+mod metrics;
 mod next_transaction;
+mod observer;
 mod open;
 mod packet_bound;
 mod parts;
@@ -59,6 +63,7 @@ mod pinned;
 mod pins;
 mod prepared;
 mod present;
+mod pulse;
 mod rarest;
 mod refit;
 mod registry;
@@ -85,6 +90,8 @@ use onionskin_plan::UseScratch;
 pub use config::{Backend, BackendTls, Config, FunctionsConfig, LoginLimits, ScratchConfig};
 pub use explain::{Explained, LoadTables, explain, statements};
 pub use listener::{Proxy, Stopper};
+pub use metrics::{Exposition, METRICS, MetricHelp};
+pub use observer::{Observer, Part};
 pub use pins::{PinError, PinFile, findings_at_start};
 
 /// What all sessions share.
@@ -94,6 +101,8 @@ pub(crate) struct Shared {
     pub accounts: catalog::Accounts,
     pub told: pins::Told,
     pub cell_memory: row_update::CellMemory,
+    /// What is counted, if anything is.
+    pub metrics: Option<Arc<metrics::Metrics>>,
 }
 
 impl Shared {
@@ -110,6 +119,7 @@ impl Shared {
             sessions: Arc::default(),
             accounts: catalog::Accounts::new(config.pins.clone(), config.policy.clone()),
             told: pins::Told::default(),
+            metrics: config.counts.then(|| Arc::new(metrics::Metrics::new())),
             config,
             cell_memory: row_update::CellMemory::default(),
         })

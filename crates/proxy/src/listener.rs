@@ -51,6 +51,8 @@ use crate::Shared;
 use crate::config::Config;
 use crate::keep_alive::keep_alive;
 use crate::login::{Login, LoginSettings, Timing, login};
+use crate::metrics::{LoginOutcome, Metrics};
+use crate::observer::Observer;
 use crate::registry::Entry;
 use crate::watch::Watch;
 use admission::{Admission, Place};
@@ -77,7 +79,7 @@ pub struct Proxy {
 pub struct Stopper(Arc<Stop>);
 
 struct Stop {
-    requested: AtomicBool,
+    requested: Arc<AtomicBool>,
     /// Where a connection wakes the thread that accepts.
     address: SocketAddr,
 }
@@ -114,7 +116,7 @@ impl Proxy {
             admission: Admission::new(&config.login),
             shared: Shared::new(config),
             stop: Arc::new(Stop {
-                requested: AtomicBool::new(false),
+                requested: Arc::default(),
                 address: reachable,
             }),
         })
@@ -128,6 +130,15 @@ impl Proxy {
     /// A handle that ends [`Proxy::run`].
     pub fn stopper(&self) -> Stopper {
         Stopper(self.stop.clone())
+    }
+
+    /// What can be known of the proxy while it runs, and while it ends.
+    pub fn observer(&self) -> io::Result<Observer> {
+        Observer::new(
+            self.shared.clone(),
+            self.stop.requested.clone(),
+            self.settings.clone(),
+        )
     }
 
     /// Serves clients until stopped.
@@ -186,6 +197,9 @@ impl Proxy {
         let max = self.shared.config.max_sessions;
         let Some(entry) = self.shared.sessions.enter(number, handle, max) else {
             tracing::warn!(session = number, %peer, max, "too many sessions");
+            if let Some(metrics) = &self.shared.metrics {
+                metrics.login(LoginOutcome::TurnedAway);
+            }
             turn_away(socket, 1040, "Too many connections");
             return;
         };
@@ -204,7 +218,9 @@ impl Proxy {
                 }
                 IN_SESSION.set(true);
                 if catch_unwind(AssertUnwindSafe(|| {
-                    if let Some(login) = let_in(&entry, socket, peer, place, deadline, &settings) {
+                    let metrics = shared.metrics.as_deref();
+                    let login = let_in(&entry, socket, peer, place, deadline, &settings, metrics);
+                    if let Some(login) = login {
                         serve(&shared, &entry, login, peer, accepted);
                     }
                 }))
@@ -230,14 +246,22 @@ fn let_in(
     place: Place,
     whole: Instant,
     settings: &LoginSettings,
+    metrics: Option<&Metrics>,
 ) -> Option<Login> {
     let session = entry.number;
+    let count = |outcome| {
+        if let Some(metrics) = metrics {
+            metrics.login(outcome);
+        }
+    };
     let Some(pace) = place.wait(whole) else {
+        count(LoginOutcome::TurnedAway);
         tracing::warn!(session, %peer, "too many connections that are not logged in");
         turn_away(socket, 1040, "Too many connections");
         return None;
     };
     if has_left(&socket) {
+        count(LoginOutcome::Refused);
         tracing::info!(session, %peer, "not logged in");
         return None;
     }
@@ -250,14 +274,17 @@ fn let_in(
     }
     match login(Transport::Tcp(socket), session, settings, &timing) {
         Ok(Some(login)) => {
+            count(LoginOutcome::Ok);
             place.has_logged_in();
             Some(login)
         }
         Ok(None) => {
+            count(LoginOutcome::Refused);
             tracing::info!(session, %peer, "not logged in");
             None
         }
         Err(error) => {
+            count(LoginOutcome::Error);
             tracing::warn!(session, %peer, %error, "not logged in");
             if error.is_too_slow() && pace.is_hurried() {
                 place.park(whole);
@@ -294,6 +321,9 @@ fn serve(shared: &Arc<Shared>, entry: &Entry, mut login: Login, peer: SocketAddr
         login_ms = begin.elapsed().as_millis() as u64,
         "session opened"
     );
+    if let Some(metrics) = &shared.metrics {
+        metrics.session();
+    }
     crate::session::run(login, shared.clone(), entry.activity.clone());
     tracing::info!(
         session,

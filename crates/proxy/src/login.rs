@@ -54,6 +54,7 @@
 //! | `change_user` | COM_CHANGE_USER |
 //! | `error` | why there is no login, and how the client is told |
 //! | `pace` | what others in the line may do to a login |
+//! | `probe` | whether a server takes logins, asked without an account |
 
 mod authenticate;
 mod change_user;
@@ -65,6 +66,7 @@ mod legs;
 mod method;
 mod pace;
 mod password;
+mod probe;
 mod settings;
 
 use onionskin_value::Family;
@@ -81,6 +83,7 @@ use legs::{Legs, Owed};
 pub(crate) use change_user::change_user;
 pub(crate) use legs::Timing;
 pub(crate) use pace::Pace;
+pub(crate) use probe::probe;
 pub(crate) use settings::LoginSettings;
 
 /// A client and a server that have agreed; only the client does not know yet.

@@ -123,6 +123,11 @@ impl Registry {
         })
     }
 
+    /// How many sessions are logged in.
+    pub(crate) fn logged_in(&self) -> usize {
+        self.sessions.lock().logged_in
+    }
+
     /// Ends all sessions and waits for them.
     pub(crate) fn end(&self) {
         let mut sessions = self.sessions.lock();

@@ -197,6 +197,7 @@ impl Session {
             }
             rows.push(condition);
         }
+        self.meter.opened(opener.opened());
         Ok(rows)
     }
 }

@@ -359,6 +359,7 @@ impl Session {
                 met.insert(row, (key, cells));
             }
         }
+        self.meter.opened(opener.opened());
         Ok(())
     }
 }

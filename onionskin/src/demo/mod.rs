@@ -148,6 +148,7 @@ fn bind(
         scratch: Some(ScratchConfig::new(engine.socket().to_owned(), "root")),
         like_index: false,
         functions: None,
+        counts: false,
         pins: None,
     })
     .map_err(|source| CommandError::Listen {

@@ -332,6 +332,11 @@ impl Refusal {
         }
     }
 
+    /// Its code.
+    pub fn code(&self) -> &'static str {
+        self.entry.code
+    }
+
     /// MySQL's error number.
     pub fn number(&self) -> u16 {
         self.entry.number
@@ -361,6 +366,11 @@ impl Refusal {
         }
         text
     }
+}
+
+/// The codes of the table, in its order.
+pub fn codes() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|entry| entry.code)
 }
 
 /// docs/errors.md.

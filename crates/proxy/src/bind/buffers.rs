@@ -11,6 +11,8 @@ use super::present_time::PresentTime;
 /// Buffers that live as long as the session.
 #[derive(Default)]
 pub(crate) struct Buffers {
+    /// Cells that were sealed, to be counted at the end of the statement.
+    pub sealed: u64,
     pub(super) literal: Vec<u8>,
     pub payload: Vec<u8>,
     pub(super) weight: Vec<u8>,

@@ -134,6 +134,7 @@ impl Binder<'_> {
             payload,
             weight: weights,
             filled,
+            sealed,
             ..
         } = &mut *self.buffers;
         let weighed =
@@ -152,9 +153,12 @@ impl Binder<'_> {
                 companions::gram_tokens(cipher, ty, form, most, payload, filled)
                     .map_err(weighed)?;
             }
-            Purpose::Seal => cipher
-                .seal(payload, filled)
-                .map_err(|e| Failure::seal(&e, &used.path()))?,
+            Purpose::Seal => {
+                cipher
+                    .seal(payload, filled)
+                    .map_err(|e| Failure::seal(&e, &used.path()))?;
+                *sealed += 1;
+            }
             Purpose::StoreEquality | Purpose::CompareEquality => {
                 if bound == Bound::Exact {
                     companions::equality_token(cipher, ty, payload, weights, filled)

@@ -13,6 +13,7 @@ use super::names::is_virtual;
 use super::{Account, KeyedPlan};
 use crate::age::Age;
 use crate::error::{Failure, Outcome};
+use crate::metrics::Label;
 
 impl Account {
     /// Gives a plan the ciphers of its columns, so that it can be executed.
@@ -21,6 +22,7 @@ impl Account {
         plan: Plan,
         keys: &KeySet,
         generation: u64,
+        label: Label,
     ) -> Outcome<Arc<KeyedPlan>> {
         let ciphers = plan
             .columns
@@ -34,6 +36,7 @@ impl Account {
             generation,
             shown: RwLock::default(),
             basis,
+            label,
         }))
     }
 

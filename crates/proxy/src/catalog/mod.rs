@@ -70,6 +70,18 @@ impl Accounts {
         }
     }
 
+    /// How many plans there are.
+    pub fn plans(&self) -> usize {
+        let shared: Vec<_> = self.shared.read().values().cloned().collect();
+        let private: Vec<_> = self.private.read().clone();
+        let private = private.iter().filter_map(Weak::upgrade);
+        shared
+            .into_iter()
+            .chain(private)
+            .map(|a| a.spaces.plans())
+            .sum()
+    }
+
     pub fn get(&self, name: &str) -> Arc<Account> {
         if let Some(found) = self.shared.read().get(name) {
             return Arc::clone(found);

@@ -11,6 +11,7 @@ use onionskin_schema::TableName;
 use parking_lot::RwLock;
 
 use crate::age::Age;
+use crate::metrics::Label;
 use crate::shown::Shown;
 
 /// Combinations of settings for which plans are kept.
@@ -33,6 +34,8 @@ pub(crate) struct KeyedPlan {
     pub shown: RwLock<Option<Arc<Shown>>>,
     /// The ages of the lists and tables that it rests on.
     pub basis: Vec<Arc<Age>>,
+    /// Where its statements are counted.
+    pub label: Label,
 }
 
 /// The plans made under one combination of settings.
@@ -60,6 +63,13 @@ pub(crate) struct PlanSpaces {
 }
 
 impl PlanSpaces {
+    /// How many plans there are.
+    pub fn plans(&self) -> usize {
+        let spaces = self.spaces.read();
+        let plans = spaces.values().map(|space| space.plans.read().plans.len());
+        plans.sum()
+    }
+
     /// The plans under one combination of settings, which has this key.
     pub fn get(&self, key: Vec<u8>, settings: Settings) -> Arc<PlanSpace> {
         if self.weigh.load(Ordering::Relaxed) > PLANS_WEIGH / 2 {

@@ -199,7 +199,7 @@ impl Session {
             }
             definitions.push(self.server.payload().to_vec());
         }
-        let (shown, opener) =
+        let (shown, mut opener) =
             open::definitions(keyed, &finish.fetch, &definitions, &self.state, binary)?;
         open::format_context(&self.state)?;
         if finish.distinct {
@@ -231,19 +231,22 @@ impl Session {
         let filter = filter
             .map(|test| bind.bind(test, &mut self.buffers))
             .transpose()?;
-        match &finish.groups {
+        let opened = &mut opener;
+        let done = match &finish.groups {
             Some(groups) => {
                 let having = groups.having.as_ref();
                 let having = having
                     .map(|test| bind.bind(test, &mut self.buffers))
                     .transpose()?;
-                self.grouped(&work, groups, opener, filter.as_ref(), having.as_ref())
+                self.grouped(&work, groups, opened, filter.as_ref(), having.as_ref())
             }
             None if finish.sort.is_empty() && !finish.distinct => {
-                self.streamed(&work, opener, filter.as_ref())
+                self.streamed(&work, opened, filter.as_ref())
             }
-            None => self.sorted(&work, opener, filter.as_ref()),
-        }
+            None => self.sorted(&work, opened, filter.as_ref()),
+        };
+        self.meter.opened(opener.opened());
+        done
     }
 
     fn write_heads(&mut self, heads: &[Vec<u8>], eof: Option<&Vec<u8>>) -> Outcome<()> {
@@ -318,7 +321,7 @@ impl Session {
     fn streamed(
         &mut self,
         work: &Work,
-        mut opener: Opener,
+        opener: &mut Opener,
         filter: Option<&Decision>,
     ) -> Outcome<()> {
         let mut arena = Arena::new(work.finish.fetch.len());
@@ -327,7 +330,7 @@ impl Session {
         let mut behind = None;
         let mut begun = false;
         loop {
-            match self.next_row(&mut opener, &mut arena)? {
+            match self.next_row(opener, &mut arena)? {
                 Next::Definitions(packet) => behind = Some(packet),
                 Next::Row => {
                     if self.counts(filter, &arena)? {
@@ -360,13 +363,13 @@ impl Session {
     fn sorted(
         &mut self,
         work: &Work,
-        mut opener: Opener,
+        opener: &mut Opener,
         filter: Option<&Decision>,
     ) -> Outcome<()> {
         let mut arena = Arena::new(work.finish.fetch.len());
         let mut behind = None;
         let step = loop {
-            match self.next_row(&mut opener, &mut arena)? {
+            match self.next_row(opener, &mut arena)? {
                 Next::Definitions(packet) => behind = Some(packet),
                 Next::Row if self.counts(filter, &arena)? => {}
                 Next::Row => arena.pop(),
@@ -396,7 +399,7 @@ impl Session {
         &mut self,
         work: &Work,
         groups: &Groups,
-        mut opener: Opener,
+        opener: &mut Opener,
         filter: Option<&Decision>,
         having: Option<&Decision>,
     ) -> Outcome<()> {
@@ -404,7 +407,7 @@ impl Session {
         let mut grouping = Grouping::new(groups.keys.as_deref(), &groups.calls, &work.types);
         let mut behind = None;
         let step = loop {
-            match self.next_row(&mut opener, &mut arena)? {
+            match self.next_row(opener, &mut arena)? {
                 Next::Definitions(packet) => behind = Some(packet),
                 Next::Row if self.counts(filter, &arena)? => grouping.add(&mut arena)?,
                 Next::Row => arena.pop(),

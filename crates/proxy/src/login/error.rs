@@ -19,6 +19,8 @@ pub(crate) enum LoginError {
     Server(WireError),
     #[error("server: cannot be reached: {0}")]
     Unreachable(std::io::Error),
+    #[error("server: turns connections away with its error {0}")]
+    TurnedAway(u16),
     #[error("{0}")]
     Refused(&'static str),
 }
@@ -50,7 +52,7 @@ pub(crate) fn tell(client: &mut Connection, error: &LoginError) {
         LoginError::Client(WireError::Io(_) | WireError::Tls(_)) => return,
         LoginError::Client(_) => of_table(&errors::MALFORMED, ""),
         LoginError::Server(WireError::Tls(_)) => of_table(&errors::BACKEND_REFUSED, "TLS"),
-        LoginError::Server(_) | LoginError::Unreachable(_) => {
+        LoginError::Server(_) | LoginError::Unreachable(_) | LoginError::TurnedAway(_) => {
             of_table(&errors::BACKEND_REFUSED, "")
         }
         LoginError::Refused(SERVER_WITHOUT_TLS) => {

@@ -53,7 +53,8 @@ impl Legs<'_> {
         let _ = self.give_wrong_answers();
     }
 
-    fn log_nobody_in(
+    /// Has nobody log in. The server refuses him.
+    pub(super) fn log_nobody_in(
         &mut self,
         settings: &LoginSettings,
         greeting: &InitialHandshake,

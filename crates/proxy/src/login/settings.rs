@@ -7,7 +7,7 @@ use onionskin_wire::auth::LinkTrust;
 use rustls::ServerConfig;
 
 use super::error::{LoginError, LoginResult, SERVER_WITHOUT_TLS};
-use crate::config::{Backend, BackendTls, Config};
+use crate::config::{Backend, BackendTls, Config, ScratchConfig};
 
 /// The part of the configuration that logins depend on.
 pub(crate) struct LoginSettings {
@@ -27,6 +27,17 @@ impl LoginSettings {
             backend_tls: config.backend_tls.clone(),
             trust: config.trust(),
             trace: config.trace,
+        }
+    }
+
+    /// Those of the scratch engine, which is asked in the same way whether it is there.
+    pub fn of_engine(engine: &ScratchConfig) -> Self {
+        Self {
+            backend: Backend::Unix(engine.socket.clone()),
+            client_tls: None,
+            backend_tls: BackendTls::Never,
+            trust: LinkTrust::default(),
+            trace: false,
         }
     }
 

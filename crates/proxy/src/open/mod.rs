@@ -50,8 +50,9 @@ struct OpenColumn {
     from: OpenFrom,
     /// `MIN` or `MAX` of the whole table.
     extremum: bool,
-    /// A cell has opened: the column is the one that the snapshot knows.
-    proven: bool,
+    /// How many of its cells have opened. The first proves that the column is the one that the
+    /// snapshot knows.
+    opened: u64,
 }
 
 /// The settings that cells are formatted under.
@@ -79,7 +80,7 @@ impl OpenColumn {
             cipher: Arc::clone(&keyed.ciphers[index]),
             others: Vec::new(),
             from,
-            proven: false,
+            opened: 0,
         }
     }
 
@@ -206,9 +207,21 @@ impl Opener {
         Opener::new(columns.collect(), Vec::new(), false)
     }
 
+    /// How many cells have opened.
+    pub fn opened(&self) -> u64 {
+        self.columns
+            .iter()
+            .flatten()
+            .map(|column| column.opened)
+            .sum()
+    }
+
     /// Whether a cell of every protected column has opened; see [`HeldRows`].
     pub fn is_proven(&self) -> bool {
-        self.columns.iter().flatten().all(|column| column.proven)
+        self.columns
+            .iter()
+            .flatten()
+            .all(|column| column.opened > 0)
     }
 
     /// Appends the row that the client gets.
@@ -254,7 +267,7 @@ impl Opener {
                 Some(cell) => {
                     self.payload.clear();
                     column.open(keys, cell, &mut self.order, &mut self.payload)?;
-                    column.proven = true;
+                    column.opened += 1;
                     let start = begin_text_cell(out);
                     column.format(&self.payload, ctx, out, false)?;
                     end_text_cell(out, start);
@@ -285,7 +298,7 @@ impl Opener {
                 Some(bytes) => {
                     self.payload.clear();
                     column.open(keys, bytes, &mut self.order, &mut self.payload)?;
-                    column.proven = true;
+                    column.opened += 1;
                     writer.start_cell().map_err(Failure::Backend)?;
                     column.format(&self.payload, ctx, out, true)?;
                 }
@@ -316,6 +329,7 @@ impl Opener {
                     (Some(column), Some(cell)) => {
                         payload.clear();
                         column.open(keys, cell, order, payload)?;
+                        column.opened += 1;
                         each(n, Some(payload))
                     }
                     (Some(_), None) => each(n, None),

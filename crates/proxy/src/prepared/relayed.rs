@@ -144,6 +144,7 @@ impl Session {
         let lacks = std::mem::take(&mut relayed.lacks_long_data);
         let once = keyed.plan.facts.runs_once();
         self.begin_planned(&keyed);
+        self.meter.runs(keyed.label);
         let goes_on = match self.is_still_relayed(id) {
             Ok(still) => still && !lacks,
             Err(failure) if failure.is_fatal() => return Err(failure),
@@ -247,7 +248,9 @@ impl Session {
             }
             let keys = &self.shared.config.keys;
             let plan = keyed.plan.clone();
-            let renewed = self.account.keyed_plan(plan, keys, generation)?;
+            let renewed = self
+                .account
+                .keyed_plan(plan, keys, generation, keyed.label)?;
             if let Some(relayed) = self.statements.relayed.get_mut(&id) {
                 relayed.keyed = renewed;
             }

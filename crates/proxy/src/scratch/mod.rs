@@ -51,6 +51,7 @@ use crate::config::ScratchConfig;
 use crate::diagnostics::tells_of;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Question;
+use crate::metrics::Label;
 use crate::open;
 use crate::row_update::{key_kind, key_literal};
 use crate::server_errors::{NO_SUCH_TABLE, WRONG_MOMENT};
@@ -216,9 +217,10 @@ impl Session {
             return Ok(None);
         }
         let shared = Arc::clone(&self.shared);
+        let label = Label::of(&plan.action, sql);
         let keyed = self
             .account
-            .keyed_plan(*plan, &shared.config.keys, generation)?;
+            .keyed_plan(*plan, &shared.config.keys, generation, label)?;
         Ok(Some(keyed))
     }
 
@@ -280,6 +282,9 @@ impl Session {
         let family = self.state.family;
         let mut engine = Engine::connect(config, family, self.server.capabilities)?;
         engine.show(&self.activity);
+        if self.meter.is_on() {
+            engine.server.connection.measure_waits();
+        }
         let kind: &[u8] = b"SELECT SUBSTRING_INDEX(VERSION(), '.', 2), @@lower_case_table_names";
         let mine = self.server.rows(kind)?;
         if engine.server.rows(kind).map_err(engine::ours)? != mine {
@@ -549,6 +554,8 @@ impl Session {
                 _ => {}
             }
         }
+        self.meter
+            .opened(opener.as_ref().map_or(0, open::Opener::opened));
         if self.server.warnings_at_end()? > 0 {
             // once for each row that was read, not for each that the statement looks at
             let about = "a condition with a warning";

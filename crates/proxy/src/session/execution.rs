@@ -106,6 +106,7 @@ impl Session {
     /// Does what the plan says, and answers the client. Returns what opens the rows of a cursor.
     pub(crate) fn run(&mut self, execution: &Execution) -> Outcome<Option<Opener>> {
         let Execution { keyed, values, .. } = *execution;
+        self.meter.runs(keyed.label);
         self.must_begin_at_once(&keyed.plan)?;
         self.tell_time(keyed)?;
         if self.functions.opens() {

@@ -37,6 +37,7 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
 use crate::functions::kept::Functions;
 use crate::login::Login;
+use crate::metrics::{Ending, Meter};
 use crate::next_transaction::NextTransaction;
 use crate::prepared::Statements;
 use crate::scratch::Engine;
@@ -85,6 +86,8 @@ pub(crate) struct Session {
     pub engine: Option<Engine>,
     /// What the session is doing, for the thread that watches its connections.
     pub activity: Arc<Activity>,
+    /// What is counted of the statement that runs.
+    pub meter: Meter,
     connection_id: u32,
 }
 
@@ -145,6 +148,10 @@ impl Session {
         let most = server.bound.packet.saturating_mul(2).saturating_add(MORE);
         client.set_max_payload(most.min(DEFAULT_MAX_PAYLOAD));
         server.keeps_snapshots = state.family == Family::MySql;
+        let meter = Meter::new(shared.metrics.clone());
+        if meter.is_on() {
+            server.connection.measure_waits();
+        }
         let account = shared.accounts.get(&state.account);
         let tier3 = shared.use_scratch();
         let space = account.space(state.settings_key(), state.settings(tier3));
@@ -172,6 +179,7 @@ impl Session {
             next_transaction: NextTransaction::default(),
             engine: None,
             activity,
+            meter,
             connection_id: login.connection_id,
         };
         session.state.changed = false;
@@ -196,6 +204,7 @@ impl Session {
         }
         let received = self.client.read_command().map(<[u8]>::len);
         self.activity.begin(rests);
+        self.meter.begin();
         let done = match received {
             Ok(_) => self.server.check_silence().and_then(|()| self.command()),
             // the thread that watches has shut the client's socket down
@@ -204,13 +213,37 @@ impl Session {
             Err(error) => Err(Failure::Client(error)),
         };
         let done = done.and_then(|goes_on| self.settled().map(|()| goes_on));
-        match done {
+        let has_server = !matches!(&done, Err(failure) if failure.is_lost_server());
+        let goes_on = match done {
             Ok(goes_on) => goes_on,
-            Err(failure) if failure.is_fatal() => {
-                self.farewell(&failure);
-                false
+            Err(failure) => {
+                self.meter.failed(failure.code());
+                match failure.is_fatal() {
+                    true => {
+                        self.farewell(&failure);
+                        false
+                    }
+                    false => self.refuse(&failure).is_ok(),
+                }
             }
-            Err(failure) => self.refuse(&failure).is_ok(),
+        };
+        self.count(has_server);
+        goes_on
+    }
+
+    /// Adds what was counted of a command to what all sessions have done.
+    fn count(&mut self, has_server: bool) {
+        let sealed = std::mem::take(&mut self.buffers.sealed);
+        if self.meter.is_on() {
+            let engine = self.engine.as_mut();
+            let at_engine = engine.map(|engine| engine.server.connection.take_waited());
+            let at_server = self.server.connection.take_waited();
+            self.meter.end(&Ending {
+                at_server,
+                at_engine: at_engine.unwrap_or_default(),
+                sealed,
+                has_server,
+            });
         }
     }
 
@@ -230,6 +263,8 @@ impl Session {
             Err(error) => return Err(Failure::Client(error)),
         };
         self.current = StatementRun::new(self.server.status);
+        let runs = matches!(command, Command::Query | Command::StmtExecute);
+        self.meter.statement(runs);
         match command {
             Command::Quit => {
                 self.server.connection.reset_sequence();

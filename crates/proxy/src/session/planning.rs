@@ -12,6 +12,7 @@ use onionskin_wire::StatusFlags;
 use super::Session;
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
+use crate::metrics::Label;
 
 /// How often a statement is planned before it is given up. While a plan is made, a definition of
 /// another session of the account may make it old.
@@ -66,6 +67,7 @@ impl Session {
             if !self.is_of_now(&found)? {
                 return self.make_plan(sql, false);
             }
+            self.meter.recalled();
             return Ok(found);
         }
         self.make_plan(sql, false)
@@ -127,6 +129,7 @@ impl Session {
     /// Plans a statement. With `fresh`, every table that it names is looked up again first.
     pub fn make_plan(&mut self, sql: &[u8], fresh: bool) -> Outcome<Arc<KeyedPlan>> {
         let mut looked_up = fresh;
+        self.meter.made();
         for _ in 0..MAX_PLANS {
             let generation = self.account.generation();
             let outcome = onionskin_plan::plan(&Request {
@@ -163,9 +166,10 @@ impl Session {
                         ));
                     }
                     let keys = Arc::clone(&self.shared);
-                    let keyed = self
-                        .account
-                        .keyed_plan(*plan, &keys.config.keys, generation)?;
+                    let label = Label::of(&plan.action, sql);
+                    let keyed =
+                        self.account
+                            .keyed_plan(*plan, &keys.config.keys, generation, label)?;
                     if !self.is_of_now(&keyed)? {
                         continue;
                     }

@@ -89,6 +89,8 @@ impl Session {
         {
             let facts = &found.plan.facts;
             self.current.note(facts);
+            self.meter.recalled();
+            self.meter.runs(found.label);
             let done = self.relay_query(&found);
             let done = self.relayed_again(&found, done);
             self.learn_savepoints(facts);

@@ -91,6 +91,7 @@ impl Session {
         if let Step::EndOfRows { .. } = step {
             self.write_end(step)?;
         }
+        self.meter.opened(opener.opened());
         let opener = self.open_rows(opener)?;
         self.has_found();
         Ok(Some(opener))
@@ -115,6 +116,7 @@ impl Session {
     /// Reads rows up to their end and writes them opened. Returns the opener, for a cursor.
     pub fn open_rows(&mut self, mut opener: Opener) -> Outcome<Opener> {
         let shared = Arc::clone(&self.shared);
+        let before = opener.opened();
         while !self.server.tracker.is_complete() {
             let step = self.server.step()?;
             match step {
@@ -130,6 +132,7 @@ impl Session {
                 _ => return Err(Failure::Backend(WireError::Malformed("not a row"))),
             }
         }
+        self.meter.opened(opener.opened() - before);
         Ok(opener)
     }
 

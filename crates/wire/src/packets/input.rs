@@ -1,6 +1,7 @@
 //! Reading: packets are taken out of the input buffer, and long messages are joined.
 
 use std::io::{self, Read};
+use std::time::Instant;
 
 use super::header::{HEADER_LENGTH, MAX_PACKET_DATA, parse_header};
 use super::{Connection, Current, Joining, STREAM_INPUT};
@@ -203,6 +204,19 @@ impl Connection {
     /// Reads once from the transport. `wanted` is how many bytes from `start` on the caller waits
     /// for; the buffer grows towards it only as it fills.
     fn fill(&mut self, wanted: usize) -> WireResult<()> {
+        if self.waited.is_none() {
+            return self.fill_now(wanted);
+        }
+        let begun = Instant::now();
+        let filled = self.fill_now(wanted);
+        if let Some(waited) = &mut self.waited {
+            *waited += begun.elapsed();
+        }
+        filled
+    }
+
+    #[inline]
+    fn fill_now(&mut self, wanted: usize) -> WireResult<()> {
         self.current = Current::Buffered(0, 0);
         if self.start == self.end {
             (self.start, self.end) = (0, 0);

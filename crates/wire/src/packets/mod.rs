@@ -36,6 +36,8 @@ mod input;
 mod output;
 mod upgrade;
 
+use std::time::Duration;
+
 use crate::deadline::Deadline;
 use crate::error::WireResult;
 use crate::stream::Transport;
@@ -105,6 +107,8 @@ pub struct Connection {
     farewell: bool,
     max_payload: usize,
     deadline: Option<Deadline>,
+    /// How long reads have waited, if that is measured.
+    waited: Option<Duration>,
     observers: Option<Box<Observers>>,
 }
 
@@ -127,7 +131,22 @@ impl Connection {
             farewell: false,
             max_payload: DEFAULT_MAX_PAYLOAD,
             deadline: None,
+            waited: None,
             observers: None,
+        }
+    }
+
+    /// Measures from now on how long reads wait for the peer.
+    pub fn measure_waits(&mut self) {
+        self.waited = Some(Duration::ZERO);
+    }
+
+    /// How long reads have waited since this was asked last; nothing, if it is not measured.
+    #[inline]
+    pub fn take_waited(&mut self) -> Duration {
+        match &mut self.waited {
+            Some(waited) => std::mem::take(waited),
+            None => Duration::ZERO,
         }
     }
 

@@ -1,0 +1,313 @@
+//! The metrics as text: OpenMetrics, or Prometheus' older form.
+//!
+//! [`METRICS`] lists them all. docs/metrics.md has the same list, which a test compares.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{
+    DescriptorEncoder, MetricEncoder, NoLabelSet, prometheus_text, text,
+};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::{KINDS, LOGINS, Metrics, TIERS};
+
+/// In which form metrics are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exposition {
+    /// OpenMetrics 1.0.
+    OpenMetrics,
+    /// Prometheus' text format 0.0.4.
+    Prometheus,
+}
+
+impl Exposition {
+    /// The `Content-Type` of the text.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Exposition::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Exposition::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+/// What a metric is.
+#[derive(Clone, Copy, Debug)]
+pub struct MetricHelp {
+    /// Without the prefix `onionskin_`, the unit, and the suffix of its type.
+    name: &'static str,
+    /// As it is in the text, except for what a histogram adds.
+    pub full_name: &'static str,
+    /// `counter`, `gauge`, `histogram`, `info`.
+    pub kind: &'static str,
+    /// Names of labels, with the values that they have.
+    pub labels: &'static str,
+    /// One sentence without its full stop.
+    pub help: &'static str,
+}
+
+macro_rules! metrics {
+    ($($name:ident = $short:literal, $full:literal, $kind:literal, $labels:literal, $help:literal;)*) => {
+        $(const $name: MetricHelp = MetricHelp {
+            name: $short, full_name: $full, kind: $kind, labels: $labels, help: $help,
+        };)*
+        /// All of them.
+        pub const METRICS: &[MetricHelp] = &[$($name),*];
+    };
+}
+
+metrics! {
+    BUILD = "build", "onionskin_build_info", "info", "`version`",
+        "The program's version; the value is 1";
+    START = "start_time", "onionskin_start_time_seconds", "gauge", "",
+        "When the proxy was started, in seconds since 1970";
+    READY = "ready", "onionskin_ready", "gauge", "`part`: proxy, keys, server, scratch",
+        "1 if the part is as new sessions need it, 0 if it is not";
+    STATEMENTS = "statement_duration", "onionskin_statement_duration_seconds", "histogram",
+        "`tier`: proxy, relay, 1, 2, 3, definition, refused; `kind`: select, insert, update, delete, definition, transaction, other",
+        "Time from the arrival of a statement to the end of its answer";
+    TIME = "statement_time", "onionskin_statement_time_seconds_total", "counter",
+        "`where`: server, scratch, proxy",
+        "The same time by where it was spent: waiting for the server, waiting for the scratch engine, and the rest";
+    REFUSALS = "refusals", "onionskin_refusals_total", "counter", "`code`: those of errors.md",
+        "Errors of the proxy's own that sessions got";
+    CELLS = "cells", "onionskin_cells_total", "counter", "`operation`: sealed, opened",
+        "Cells that were encrypted, and cells that were decrypted and found authentic";
+    PLANS = "plans", "onionskin_plans_total", "counter", "`cache`: hit, miss",
+        "Plans that were found in the plan cache, and plans that were made";
+    ENTRIES = "plan_cache_entries", "onionskin_plan_cache_entries", "gauge", "",
+        "Plans in the plan cache";
+    OPEN = "sessions_open", "onionskin_sessions_open", "gauge", "",
+        "Sessions that are logged in";
+    SESSIONS = "sessions", "onionskin_sessions_total", "counter", "",
+        "Sessions that have been logged in";
+    LOGIN = "logins", "onionskin_logins_total", "counter",
+        "`outcome`: ok, refused, error, turned_away",
+        "Logins; refused: by the server, or the client left; error: the server cannot be reached, or the login not be relayed; turned_away: too many";
+}
+
+/// What is not counted and looked up for each exposition.
+pub(crate) struct Gauges {
+    /// Since 1970.
+    pub started: f64,
+    /// By part.
+    pub ready: Vec<(&'static str, bool)>,
+    pub plans: u64,
+    pub sessions: u64,
+}
+
+/// All metrics as text.
+pub(crate) fn encode(metrics: &Arc<Metrics>, gauges: Gauges, form: Exposition) -> String {
+    let mut registry = Registry::with_prefix("onionskin");
+    registry.register_collector(Box::new(Shown {
+        metrics: metrics.clone(),
+        gauges,
+    }));
+    let mut text = String::new();
+    // Writing to a String does not fail.
+    let _ = match form {
+        Exposition::OpenMetrics => text::encode(&mut text, &registry),
+        Exposition::Prometheus => prometheus_text::encode(&mut text, &registry),
+    };
+    text
+}
+
+struct Shown {
+    metrics: Arc<Metrics>,
+    gauges: Gauges,
+}
+
+impl fmt::Debug for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shown")
+    }
+}
+
+/// Says what a metric is, and has its values written.
+fn put(
+    encoder: &mut DescriptorEncoder<'_>,
+    metric: &MetricHelp,
+    values: impl FnOnce(&mut MetricEncoder<'_>) -> fmt::Result,
+) -> fmt::Result {
+    let kind = match metric.kind {
+        "counter" => MetricType::Counter,
+        "histogram" => MetricType::Histogram,
+        "info" => MetricType::Info,
+        _ => MetricType::Gauge,
+    };
+    let has_unit = metric.full_name.contains("_seconds");
+    let unit = has_unit.then_some(&Unit::Seconds);
+    // The older form adds no full stop where it finds one.
+    let help = format!("{}.", metric.help);
+    values(&mut encoder.encode_descriptor(metric.name, &help, unit, kind)?)
+}
+
+fn counter(encoder: &mut MetricEncoder<'_>, value: u64) -> fmt::Result {
+    encoder.encode_counter::<NoLabelSet, _, u64>(&value, None)
+}
+
+fn read(number: &AtomicU64) -> u64 {
+    number.load(Ordering::Relaxed)
+}
+
+/// Counters with one label.
+fn counters<'a>(
+    encoder: &mut MetricEncoder<'_>,
+    label: &'static str,
+    values: impl Iterator<Item = (&'static str, &'a AtomicU64)>,
+) -> fmt::Result {
+    for (value, number) in values {
+        counter(&mut encoder.encode_family(&[(label, value)])?, read(number))?;
+    }
+    Ok(())
+}
+
+impl Collector for Shown {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let Shown { metrics, gauges } = self;
+        let encoder = &mut encoder;
+        put(encoder, &BUILD, |to| {
+            to.encode_info(&[("version", env!("CARGO_PKG_VERSION"))])
+        })?;
+        put(encoder, &START, |to| to.encode_gauge(&gauges.started))?;
+        put(encoder, &READY, |to| {
+            for (part, ready) in &gauges.ready {
+                to.encode_family(&[("part", *part)])?
+                    .encode_gauge(&u64::from(*ready))?;
+            }
+            Ok(())
+        })?;
+        put(encoder, &STATEMENTS, |to| statements(to, metrics))?;
+        put(encoder, &TIME, |to| {
+            for (place, number) in [
+                ("server", &metrics.at_server),
+                ("scratch", &metrics.at_engine),
+                ("proxy", &metrics.in_proxy),
+            ] {
+                let seconds = std::time::Duration::from_nanos(read(number)).as_secs_f64();
+                to.encode_family(&[("where", place)])?
+                    .encode_counter::<NoLabelSet, _, u64>(&seconds, None)?;
+            }
+            Ok(())
+        })?;
+        put(encoder, &REFUSALS, |to| {
+            counters(to, "code", metrics.refusals.iter().map(|(c, n)| (*c, n)))
+        })?;
+        put(encoder, &CELLS, |to| {
+            let cells = [("sealed", &metrics.sealed), ("opened", &metrics.opened)];
+            counters(to, "operation", cells.into_iter())
+        })?;
+        put(encoder, &PLANS, |to| {
+            let plans = [("hit", &metrics.recalled), ("miss", &metrics.made)];
+            counters(to, "cache", plans.into_iter())
+        })?;
+        put(encoder, &ENTRIES, |to| to.encode_gauge(&gauges.plans))?;
+        put(encoder, &OPEN, |to| to.encode_gauge(&gauges.sessions))?;
+        put(encoder, &SESSIONS, |to| {
+            counter(to, read(&metrics.sessions))
+        })?;
+        put(encoder, &LOGIN, |to| {
+            let names = LOGINS.iter().map(|(_, name)| *name);
+            counters(to, "outcome", names.zip(&metrics.logins))
+        })
+    }
+}
+
+/// The combinations that have been met: most never are.
+fn statements(to: &mut MetricEncoder<'_>, metrics: &Metrics) -> fmt::Result {
+    for ((_, tier), kinds) in TIERS.iter().zip(&metrics.statements) {
+        for ((_, kind), latency) in KINDS.iter().zip(kinds) {
+            let reading = latency.read();
+            if reading.count == 0 {
+                continue;
+            }
+            to.encode_family(&[("tier", *tier), ("kind", *kind)])?
+                .encode_histogram::<NoLabelSet>(
+                    reading.seconds,
+                    reading.count,
+                    &reading.buckets,
+                    None,
+                )?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(form: Exposition) -> String {
+        let metrics = Arc::new(Metrics::new());
+        for (tier, _) in TIERS {
+            let latency = &metrics.statements[tier as usize][0];
+            latency.observe(std::time::Duration::from_millis(3));
+        }
+        let gauges = Gauges {
+            started: 1.5,
+            ready: vec![("proxy", true), ("server", false)],
+            plans: 7,
+            sessions: 3,
+        };
+        encode(&metrics, gauges, form)
+    }
+
+    #[test]
+    fn every_metric_is_told_under_its_name() {
+        for form in [Exposition::OpenMetrics, Exposition::Prometheus] {
+            let text = shown(form);
+            for metric in METRICS {
+                let sample = match metric.kind {
+                    "histogram" => format!("\n{}_count{{", metric.full_name),
+                    _ => format!("\n{}", metric.full_name),
+                };
+                assert!(text.contains(&sample), "{sample} {form:?}\n{text}");
+            }
+            let described = text.lines().filter(|l| l.starts_with("# TYPE ")).count();
+            assert_eq!(described, METRICS.len());
+            let ends = text.ends_with("# EOF\n");
+            assert_eq!(ends, form == Exposition::OpenMetrics);
+        }
+        let text = shown(Exposition::Prometheus);
+        let bucket = "onionskin_statement_duration_seconds_bucket{tier=\"3\",kind=\"select\",le=\"0.005\"} 1\n";
+        assert!(text.contains(bucket), "{text}");
+        assert!(
+            text.contains("onionskin_ready{part=\"server\"} 0\n"),
+            "{text}"
+        );
+    }
+
+    /// `docs/metrics.md` has the table. `ONIONSKIN_UPDATE=1` writes it.
+    #[test]
+    fn the_page_has_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
+        let page = std::fs::read_to_string(path).expect("the page");
+        const BEGIN: &str = "<!-- made by crates/proxy/src/metrics/exposition.rs -->\n";
+        const END: &str = "<!-- end -->\n";
+        let (head, rest) = page.split_once(BEGIN).expect("a mark");
+        let (_, tail) = rest.split_once(END).expect("a mark");
+        let mut table = String::from("\n| metric | type | labels | says |\n|---|---|---|---|\n");
+        for metric in METRICS {
+            let MetricHelp {
+                full_name,
+                kind,
+                labels,
+                help,
+                ..
+            } = metric;
+            table += &format!("| `{full_name}` | {kind} | {labels} | {help} |\n");
+        }
+        let wanted = format!("{head}{BEGIN}{table}\n{END}{tail}");
+        if std::env::var_os("ONIONSKIN_UPDATE").is_some() {
+            std::fs::write(path, wanted).expect("written");
+        } else {
+            assert!(
+                page == wanted,
+                "docs/metrics.md is old: run with ONIONSKIN_UPDATE=1"
+            );
+        }
+    }
+}

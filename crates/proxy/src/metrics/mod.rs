@@ -1,0 +1,130 @@
+//! What is counted while a proxy runs.
+//!
+//! A session has a [`Meter`]: plain numbers of the statement that runs. At its end they are added
+//! to the [`Metrics`] that all sessions share, a few atomic additions without a lock. Nothing is
+//! allocated, nothing is counted for each row, and without an administration address nothing is
+//! added and no clock is read.
+//!
+//! No label holds what a client or an administrator has chosen: they are the tiers, kinds and
+//! outcomes of this module and the codes of the table of errors. So the number of series is known.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `label` | tier and kind of a statement |
+//! | `meter` | the numbers of one statement |
+//! | `latency` | a histogram of durations |
+//! | `exposition` | all of it as OpenMetrics text |
+
+mod exposition;
+mod label;
+mod latency;
+mod meter;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use onionskin_plan::errors;
+
+pub use exposition::{Exposition, METRICS, MetricHelp};
+pub(crate) use exposition::{Gauges, encode};
+pub(crate) use label::{KINDS, Kind, Label, TIERS, Tier};
+pub(crate) use latency::Latency;
+pub(crate) use meter::{Ending, Meter};
+
+/// How a login ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LoginOutcome {
+    /// The client is logged in.
+    Ok,
+    /// The server refused, or the client left.
+    Refused,
+    /// The server could not be reached, or the login not be relayed.
+    Error,
+    /// There were too many.
+    TurnedAway,
+}
+
+/// The outcomes with their names.
+pub(crate) const LOGINS: [(LoginOutcome, &str); 4] = [
+    (LoginOutcome::Ok, "ok"),
+    (LoginOutcome::Refused, "refused"),
+    (LoginOutcome::Error, "error"),
+    (LoginOutcome::TurnedAway, "turned_away"),
+];
+
+/// What all sessions have done. Each number only grows.
+pub(crate) struct Metrics {
+    begun: Instant,
+    statements: [[Latency; KINDS.len()]; TIERS.len()],
+    /// Nanoseconds of statements that were spent waiting for the server.
+    at_server: AtomicU64,
+    /// The same for the scratch engine.
+    at_engine: AtomicU64,
+    /// The rest of their time.
+    in_proxy: AtomicU64,
+    /// By place in the table of errors.
+    refusals: Vec<(&'static str, AtomicU64)>,
+    sealed: AtomicU64,
+    opened: AtomicU64,
+    recalled: AtomicU64,
+    made: AtomicU64,
+    sessions: AtomicU64,
+    logins: [AtomicU64; LOGINS.len()],
+    /// When a server last answered, in nanoseconds since the beginning; 0 if never.
+    answered: AtomicU64,
+}
+
+/// Adds, unless there is nothing to add.
+fn add(to: &AtomicU64, number: u64) {
+    if number > 0 {
+        to.fetch_add(number, Ordering::Relaxed);
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Metrics {
+    pub fn new() -> Self {
+        Metrics {
+            begun: Instant::now(),
+            statements: Default::default(),
+            at_server: AtomicU64::default(),
+            at_engine: AtomicU64::default(),
+            in_proxy: AtomicU64::default(),
+            refusals: errors::codes().map(|c| (c, AtomicU64::default())).collect(),
+            sealed: AtomicU64::default(),
+            opened: AtomicU64::default(),
+            recalled: AtomicU64::default(),
+            made: AtomicU64::default(),
+            sessions: AtomicU64::default(),
+            logins: Default::default(),
+            answered: AtomicU64::default(),
+        }
+    }
+
+    /// A login has ended so.
+    pub fn login(&self, outcome: LoginOutcome) {
+        add(&self.logins[outcome as usize], 1);
+    }
+
+    /// A session has begun.
+    pub fn session(&self) {
+        add(&self.sessions, 1);
+    }
+
+    /// A client got an error of the proxy's own.
+    #[cold]
+    fn refused(&self, code: &str) {
+        if let Some((_, count)) = self.refusals.iter().find(|(known, _)| *known == code) {
+            add(count, 1);
+        }
+    }
+
+    /// Whether the server has answered a statement within this time.
+    pub fn heard_within(&self, time: Duration) -> bool {
+        let answered = self.answered.load(Ordering::Relaxed);
+        answered > 0 && nanos(self.begun.elapsed()).saturating_sub(answered) < nanos(time)
+    }
+}

@@ -1,0 +1,183 @@
+//! What is answered to what.
+
+use std::fmt::Write as _;
+
+use onionskin_proxy::{Exposition, Observer};
+
+use super::request::{Request, Unread};
+use super::token::Token;
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// An answer, before it is bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    status: (u16, &'static str),
+    kind: &'static str,
+    /// One more header.
+    header: Option<&'static str>,
+    body: String,
+}
+
+/// Knows the answers.
+pub struct Clerk {
+    observer: Observer,
+    token: Option<Token>,
+}
+
+impl Answer {
+    fn plain(number: u16, reason: &'static str, body: impl Into<String>) -> Self {
+        Answer {
+            status: (number, reason),
+            kind: PLAIN,
+            header: None,
+            body: body.into(),
+        }
+    }
+
+    fn with(mut self, header: &'static str) -> Self {
+        self.header = Some(header);
+        self
+    }
+
+    /// There are too many connections.
+    pub fn busy() -> Self {
+        Answer::plain(503, "Service Unavailable", "too many connections\n")
+    }
+
+    /// To what is no request. `None`: nobody is there to be told.
+    pub fn to_unread(unread: &Unread) -> Option<Self> {
+        Some(match unread {
+            Unread::TooLong => {
+                let reason = "Request Header Fields Too Large";
+                Answer::plain(431, reason, "the request is too long\n")
+            }
+            Unread::Malformed => Answer::plain(400, "Bad Request", "this is no HTTP request\n"),
+            Unread::TooSlow => Answer::plain(408, "Request Timeout", "the request took too long\n"),
+            Unread::Gone => return None,
+        })
+    }
+
+    /// As it is sent; a `HEAD` gets no body. The connection ends behind it.
+    pub fn bytes(&self, is_head: bool) -> Vec<u8> {
+        let (number, reason) = self.status;
+        let mut text = format!(
+            "HTTP/1.1 {number} {reason}\r\nContent-Type: {}\r\nContent-Length: {}\r\n",
+            self.kind,
+            self.body.len()
+        );
+        if let Some(header) = self.header {
+            let _ = write!(text, "{header}\r\n");
+        }
+        text += "Cache-Control: no-store\r\nConnection: close\r\n\r\n";
+        if !is_head {
+            text += &self.body;
+        }
+        text.into_bytes()
+    }
+}
+
+/// What a client may see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    /// Everything.
+    Full,
+    /// Whether the proxy lives and is ready, and not why it is not.
+    Status,
+    /// Nothing: the token is wrong.
+    None,
+}
+
+impl Clerk {
+    /// Tells what the observer sees; to those who show the token, if there is one.
+    pub fn new(observer: Observer, token: Option<Token>) -> Self {
+        Clerk { observer, token }
+    }
+
+    /// The answer to a request.
+    pub fn answer(&self, request: &Request) -> Answer {
+        let access = self.access(request);
+        if access == Access::None {
+            return unauthorized();
+        }
+        let known = matches!(&*request.path, "/live" | "/ready" | "/metrics");
+        if !known {
+            return Answer::plain(404, "Not Found", "there are /live, /ready and /metrics\n");
+        }
+        if !matches!(&*request.method, "GET" | "HEAD") {
+            return Answer::plain(405, "Method Not Allowed", "GET or HEAD\n")
+                .with("Allow: GET, HEAD");
+        }
+        match &*request.path {
+            "/live" => Answer::plain(200, "OK", "live\n"),
+            "/ready" => self.ready(access),
+            _ if access != Access::Full => unauthorized(),
+            _ => self.metrics(&request.accept),
+        }
+    }
+
+    /// Health checks of balancers and of Kubernetes have no place for a secret: what they need is a
+    /// status, and that is told to everybody.
+    fn access(&self, request: &Request) -> Access {
+        match (&self.token, &request.authorization) {
+            (None, _) => Access::Full,
+            (Some(_), None) => Access::Status,
+            (Some(token), Some(shown)) if token.is_shown_in(shown) => Access::Full,
+            (Some(_), Some(_)) => Access::None,
+        }
+    }
+
+    /// Who takes OpenMetrics gets it.
+    fn metrics(&self, accept: &str) -> Answer {
+        let form = match accept.contains("application/openmetrics-text") {
+            true => Exposition::OpenMetrics,
+            false => Exposition::Prometheus,
+        };
+        match self.observer.metrics(form) {
+            Some(text) => Answer {
+                kind: form.content_type(),
+                ..Answer::plain(200, "OK", text)
+            },
+            None => Answer::plain(404, "Not Found", "nothing is counted\n"),
+        }
+    }
+
+    fn ready(&self, access: Access) -> Answer {
+        let parts = self.observer.parts();
+        let ready = parts.iter().all(|part| part.fault.is_none());
+        let mut body = String::from(if ready { "ready\n" } else { "not ready\n" });
+        if access == Access::Full {
+            for part in &parts {
+                let state = part.fault.as_deref().unwrap_or("ok");
+                let _ = writeln!(body, "{}: {state}", part.name);
+            }
+        }
+        match ready {
+            true => Answer::plain(200, "OK", body),
+            false => Answer::plain(503, "Service Unavailable", body),
+        }
+    }
+}
+
+fn unauthorized() -> Answer {
+    Answer::plain(
+        401,
+        "Unauthorized",
+        "show the token of admin_token_file in Authorization: Bearer\n",
+    )
+    .with("WWW-Authenticate: Bearer")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_has_the_length_and_not_the_body() {
+        let answer = Answer::plain(200, "OK", "live\n");
+        let head = String::from_utf8(answer.bytes(true)).expect("text");
+        let whole = String::from_utf8(answer.bytes(false)).expect("text");
+        assert!(head.contains("Content-Length: 5\r\n") && head.ends_with("\r\n\r\n"));
+        assert_eq!(whole, head + "live\n");
+    }
+}
