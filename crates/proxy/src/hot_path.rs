@@ -27,6 +27,7 @@ use crate::bind::{Binder, Values};
 use crate::catalog::KeyedPlan;
 use crate::config::{Backend, BackendTls, Config, LoginLimits};
 use crate::login::Login;
+use crate::metrics::{Meter, Metrics};
 use crate::open::{self, Opener};
 use crate::session::Session;
 use crate::{Shared, error::Failure, unusual};
@@ -210,6 +211,12 @@ impl Stage {
         stage.received_by_client()?;
         stage.received_by_server()?;
         Ok(stage)
+    }
+
+    /// Counts from now on what the session does, as with an administration address.
+    pub fn count(&mut self) {
+        self.session.meter = Meter::new(Some(Arc::new(Metrics::new())));
+        self.session.server.connection.measure_waits();
     }
 
     /// Lays out a command, and what the server will answer; both framed in packets.

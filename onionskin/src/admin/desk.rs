@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use onionskin_wire::Socket;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use super::address::Listener;
 use super::answer::{Answer, Clerk};
@@ -25,7 +25,9 @@ const THREADS: usize = 2 * ROOM;
 /// How long a request may take to arrive.
 const ASKING: Duration = Duration::from_secs(5);
 /// How long its answer may take to be taken.
-const ANSWERING: Duration = Duration::from_secs(10);
+const ANSWERING: Duration = Duration::from_secs(5);
+/// How long those who have to go are waited for.
+const LEAVING: Duration = Duration::from_secs(1);
 /// How long what a client still sends is read, so that it gets to see why it is not answered.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
@@ -33,6 +35,8 @@ const LAST_WORDS: Duration = Duration::from_millis(250);
 pub struct Desk {
     clerk: Clerk,
     line: Mutex<Line>,
+    /// Signalled when a thread ends.
+    left: Condvar,
 }
 
 #[derive(Default)]
@@ -50,6 +54,7 @@ impl Desk {
         Desk {
             clerk,
             line: Mutex::default(),
+            left: Condvar::new(),
         }
     }
 
@@ -97,8 +102,10 @@ impl Desk {
     /// Makes room, if there is none. False if there is none to be made.
     fn enter(&self, number: u64, handle: Socket) -> bool {
         let mut line = self.line.lock();
-        if line.threads >= THREADS {
-            return false;
+        while line.threads >= THREADS {
+            if self.left.wait_for(&mut line, LEAVING).timed_out() {
+                return false;
+            }
         }
         if line.asking.len() + line.answered >= ROOM {
             let Some((_, first)) = line.asking.pop_first() else {
@@ -124,6 +131,8 @@ impl Desk {
         line.asking.remove(&number);
         line.answered -= usize::from(has_asked);
         line.threads -= 1;
+        drop(line);
+        self.left.notify_all();
     }
 }
 
@@ -140,11 +149,14 @@ impl Place {
             self.desk.leave(self.number, false);
             return;
         }
-        let leaves = Leaves(&self);
+        let _leaves = Leaves(&self);
         match read {
             Ok(request) => {
                 let answer = self.desk.clerk.answer(&request);
                 send(&mut socket, &answer.bytes(request.method == "HEAD"));
+                if !request.may_have_body() {
+                    return;
+                }
             }
             Err(unread) => {
                 if let Some(answer) = Answer::to_unread(&unread) {
@@ -153,7 +165,6 @@ impl Place {
             }
         }
         hear_out(&mut socket);
-        drop(leaves);
     }
 }
 

@@ -6,10 +6,10 @@
 //! | `/ready` | 200 if new sessions can be served, 503 otherwise |
 //! | `/metrics` | what has been counted |
 //!
-//! It listens on a loopback address, on a Unix socket, or, with a token, anywhere. It is as bounded
-//! as it is small: threads that block, so many connections at once and no more, one request for each
-//! of them, a request of a few kilobytes within seconds. Whoever floods it keeps others from asking
-//! at worst; the sessions of the proxy share nothing with it but the processor.
+//! It listens on a loopback address, on a Unix socket, or, with a token, anywhere. All of it is
+//! bounded: threads that block, so many connections at once and no more, one request for each of
+//! them, a request of a few kilobytes within seconds. Whoever floods it keeps others from asking at
+//! worst; the sessions of the proxy share nothing with it but the processor.
 //!
 //! | file | holds |
 //! |---|---|

@@ -25,6 +25,13 @@ pub struct Request {
     pub authorization: Option<Vec<u8>>,
 }
 
+impl Request {
+    /// Whether something may follow that is not read. What follows a GET is none of its own.
+    pub fn may_have_body(&self) -> bool {
+        !matches!(&*self.method, "GET" | "HEAD")
+    }
+}
+
 /// Why there is no request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Unread {

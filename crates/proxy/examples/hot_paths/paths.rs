@@ -220,6 +220,8 @@ pub fn run(runner: &mut Runner) {
     writes(runner, &mut stage, &cells);
     prepared_selects(runner, &mut stage, &cells);
     steps(runner, &mut stage, &cells);
+    stage.count();
+    counted_selects(runner, &mut stage, &cells);
     if runner.time {
         calls(runner);
     }
@@ -259,6 +261,22 @@ const INSERT_HEAD: &str = "INSERT INTO sbtest1 (id, k, c, pad) VALUES (0, 4993, 
 
 fn insert(run: u64) -> String {
     format!("{INSERT_HEAD}'{}', '{}')", digits(run, 10), digits(run, 5))
+}
+
+/// The same as without `counted` in the name, with an administration address.
+fn counted_selects(runner: &mut Runner, stage: &mut Stage, cells: &Cells) {
+    let sealed = [column("sbtest1", "c$enc", BLOB, true)];
+    let cell = |row| cells.c("sbtest1", row);
+    let answer = rows(&sealed, [text_row(&[&cell(1)])], AUTOCOMMIT);
+    turns(runner, stage, "point-select-counted", 119, |_| {
+        (query(POINT), answer.clone())
+    });
+    let all = (0..ROWS as u64).map(|row| text_row(&[&cell(row)]));
+    let answer = rows(&sealed, all, AUTOCOMMIT);
+    turns(runner, stage, "range-counted", ROWS * 119, |_| {
+        let sql = "SELECT c FROM sbtest1 WHERE id BETWEEN 5017 AND 5116";
+        (query(sql), answer.clone())
+    });
 }
 
 fn selects(runner: &mut Runner, stage: &mut Stage, cells: &Cells) {

@@ -286,7 +286,7 @@ mod tests {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");
         let page = std::fs::read_to_string(path).expect("the page");
         const BEGIN: &str = "<!-- made by crates/proxy/src/metrics/exposition.rs -->\n";
-        const END: &str = "<!-- end -->\n";
+        const END: &str = "<!-- end of what is made by the list of metrics -->\n";
         let (head, rest) = page.split_once(BEGIN).expect("a mark");
         let (_, tail) = rest.split_once(END).expect("a mark");
         let mut table = String::from("\n| metric | type | labels | says |\n|---|---|---|---|\n");

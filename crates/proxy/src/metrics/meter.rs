@@ -85,7 +85,8 @@ impl Meter {
         self.opened += cells;
     }
 
-    /// The command ends with an error; `code` is that of the table, if it is one of the proxy's own.
+    /// The command ends with an error; `code` is that of the table, if it is one of the proxy's
+    /// own.
     #[cold]
     pub fn failed(&mut self, code: Option<&'static str>) {
         if let (Some(metrics), Some(code)) = (&self.metrics, code) {

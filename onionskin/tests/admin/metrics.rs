@@ -1,0 +1,370 @@
+//! `/metrics` counts what was done, exactly, in a text that Prometheus' own tool understands.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use ::mysql::prelude::Queryable;
+
+use super::{SOON, administered, ask, get};
+use crate::on_both_servers;
+use crate::support;
+use crate::support::*;
+
+on_both_servers!(
+    every_statement_is_counted_once,
+    sessions_and_logins_are_counted,
+    time_is_told_by_where_it_was_spent,
+);
+
+/// Samples by name and labels, as they stand in the text.
+type Samples = BTreeMap<String, f64>;
+
+const OPEN_METRICS: &str =
+    "Accept: application/openmetrics-text;version=1.0.0,text/plain;q=0.5\r\n";
+
+fn scrape(port: u16) -> Samples {
+    let answer = ask(port, "GET", "/metrics", OPEN_METRICS);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert!(
+        answer
+            .head
+            .contains("content-type: application/openmetrics-text; version=1.0.0"),
+        "{}",
+        answer.head
+    );
+    let text = answer
+        .body
+        .strip_suffix("# EOF\n")
+        .expect("the mark of the end");
+    let samples = text.lines().filter(|line| !line.starts_with('#'));
+    let samples = samples.map(|line| {
+        let (name, value) = line.rsplit_once(' ').expect("a sample");
+        (name.to_owned(), value.parse().expect("a number"))
+    });
+    samples.collect()
+}
+
+/// All statements.
+fn statements(samples: &Samples) -> f64 {
+    let counts = samples
+        .iter()
+        .filter(|(name, _)| name.contains("duration_seconds_count{"));
+    counts.map(|(_, value)| value).sum()
+}
+
+/// A scrape once so many statements have been counted since another. A statement is counted when it
+/// is answered: whoever has its answer may be faster.
+fn scrape_behind(port: u16, before: &Samples, number: u32) -> Samples {
+    let mut samples = scrape(port);
+    wait_until("statements are counted", SOON, || {
+        samples = scrape(port);
+        statements(&samples) >= statements(before) + f64::from(number)
+    });
+    samples
+}
+
+/// What has grown between two scrapes, without histograms' buckets and times.
+fn growth(before: &Samples, after: &Samples) -> Vec<(String, u64)> {
+    let is_count = |name: &str| {
+        !name.contains("_bucket{")
+            && !name.contains("_seconds_sum{")
+            && !name.contains("time_seconds")
+    };
+    let mut grown = Vec::new();
+    for (name, value) in after.iter().filter(|(name, _)| is_count(name)) {
+        let old = before.get(name).copied().unwrap_or(0.0);
+        if *value != old {
+            grown.push((name.clone(), (value - old) as u64));
+        }
+    }
+    grown
+}
+
+/// The pair of a table, with a scratch engine and an administration address.
+fn counted(kind: Kind) -> Option<(Pair, u16)> {
+    let port = free_port();
+    let settings = format!("admin = \"127.0.0.1:{port}\"");
+    let options = PairOptions {
+        tables: &[
+            "CREATE TABLE t (id INT PRIMARY KEY, k INT {eq, range}, s VARCHAR(20) {}, plain INT)",
+        ],
+        settings: &settings,
+        engine: Engine::Own,
+        ..PairOptions::default()
+    };
+    let pair = Pair::start_with(kind, options)?;
+    // The definitions of its tables are counted by then.
+    wait_until("nothing is being counted", SOON, || {
+        let before = statements(&scrape(port));
+        std::thread::sleep(Duration::from_millis(200));
+        before > 0.0 && statements(&scrape(port)) == before
+    });
+    Some((pair, port))
+}
+
+fn statement(tier: &str, kind: &str) -> String {
+    format!("onionskin_statement_duration_seconds_count{{tier=\"{tier}\",kind=\"{kind}\"}}")
+}
+
+/// What a text counts as, what it seals, and what it opens.
+type Expected = (&'static str, &'static str, &'static str, u64, u64);
+
+const COUNTED: &[Expected] = &[
+    (
+        "INSERT INTO t VALUES (1, 5, 'Hb4YqMz7', 1), (2, 6, 'b', 2), (3, NULL, NULL, 3)",
+        "1",
+        "insert",
+        4,
+        0,
+    ),
+    ("SELECT k, s FROM t WHERE k = 5", "1", "select", 0, 2),
+    ("SELECT k, s FROM t WHERE id > 0", "1", "select", 0, 4),
+    ("SELECT id FROM t WHERE k > 5", "1", "select", 0, 0),
+    ("SELECT id FROM t ORDER BY s", "2", "select", 0, 2),
+    ("SELECT id, UPPER(s) FROM t", "3", "select", 0, 2),
+    ("UPDATE t SET s = 'c' WHERE id = 2", "2", "update", 1, 1),
+    ("UPDATE t SET plain = 7 WHERE k = 6", "1", "update", 0, 0),
+    ("UPDATE t SET k = k + 1 WHERE id = 1", "2", "update", 1, 1),
+    ("DELETE FROM t WHERE k = 99", "1", "delete", 0, 0),
+    ("SELECT 1", "relay", "select", 0, 0),
+    ("BEGIN", "relay", "transaction", 0, 0),
+    ("COMMIT", "relay", "transaction", 0, 0),
+    (
+        "CREATE TABLE u (id INT PRIMARY KEY, k INT ENCRYPTED FOR (eq))",
+        "definition",
+        "definition",
+        0,
+        0,
+    ),
+    (
+        "SELECT id FROM t WHERE k = 6; SELECT 2",
+        "1",
+        "select",
+        0,
+        0,
+    ),
+];
+
+fn every_statement_is_counted_once(kind: Kind) {
+    let Some((mut pair, port)) = counted(kind) else {
+        return;
+    };
+    let mut wrong = Vec::new();
+    for (sql, tier, of_kind, sealed, opened) in COUNTED {
+        let before = scrape(port);
+        if sql.contains("; ") {
+            let mut results = pair.protected.conn().query_iter(sql).expect(sql);
+            while results.iter().is_some_and(|set| set.count() > 0) {}
+        } else {
+            pair.protected.must(sql);
+        }
+        let grown = growth(&before, &scrape_behind(port, &before, 1));
+        let mut expected = vec![(statement(tier, of_kind), 1)];
+        for (operation, cells) in [("sealed", *sealed), ("opened", *opened)] {
+            if cells > 0 {
+                expected.push((
+                    format!("onionskin_cells_total{{operation=\"{operation}\"}}"),
+                    cells,
+                ));
+            }
+        }
+        let plans = |name: &str| name.starts_with("onionskin_plan");
+        let mut grown: Vec<_> = grown.into_iter().filter(|(name, _)| !plans(name)).collect();
+        grown.sort();
+        expected.sort();
+        if grown != expected {
+            wrong.push(format!("{sql}: {grown:?}, and not {expected:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+
+    // Errors of the proxy's own, each under its code.
+    for sql in ["UPDATE t SET plain = k", "HANDLER t OPEN"] {
+        let before = scrape(port);
+        let failure = pair.protected.run(sql).err().expect("refused");
+        let text = failure.to_string();
+        let at = text.find("OS1").expect("an error of the proxy's own");
+        let grown = growth(&before, &scrape_behind(port, &before, 1));
+        let code = format!("onionskin_refusals_total{{code=\"{}\"}}", &text[at..at + 6]);
+        assert!(grown.contains(&(code, 1)), "{sql}: {text}: {grown:?}");
+        let refused = grown
+            .iter()
+            .filter(|(name, _)| name.contains("tier=\"refused\""));
+        assert_eq!(refused.map(|(_, n)| n).sum::<u64>(), 1, "{sql}: {grown:?}");
+    }
+    assert!(
+        scrape(port)
+            .keys()
+            .any(|name| name.contains("tier=\"refused\"")),
+        "one of them at least is refused"
+    );
+
+    // The same text with other values is one plan; an execution is a statement, a preparation none.
+    let before = scrape(port);
+    for k in 1..=3 {
+        pair.protected
+            .must(&format!("SELECT id FROM t WHERE k = {k}"));
+    }
+    let grown = growth(&before, &scrape_behind(port, &before, 3));
+    assert!(
+        grown.contains(&("onionskin_plans_total{cache=\"hit\"}".into(), 3)),
+        "{grown:?}"
+    );
+    assert!(
+        !grown.iter().any(|(name, _)| name.contains("miss")),
+        "{grown:?}"
+    );
+    let before = scrape(port);
+    for k in [5, 6] {
+        let sql = "SELECT k FROM t WHERE k = ?";
+        pair.protected.execute(sql, (k,)).expect("a result");
+    }
+    let grown = growth(&before, &scrape_behind(port, &before, 2));
+    assert!(grown.contains(&(statement("1", "select"), 2)), "{grown:?}");
+    // The server's errors are answers.
+    let before = scrape(port);
+    pair.protected.must_fail("SELECT nothing FROM nowhere");
+    let grown = growth(&before, &scrape_behind(port, &before, 1));
+    assert!(
+        grown.contains(&(statement("relay", "select"), 1)),
+        "{grown:?}"
+    );
+
+    // Nothing of a client's is in the text.
+    let text = get(port, "/metrics").body;
+    for word in ["Hb4YqMz7", "root", "nowhere", "app", "UPPER"] {
+        assert!(!text.contains(word), "{word} in {text}");
+    }
+}
+
+fn sessions_and_logins_are_counted(kind: Kind) {
+    let Some(mut server) = Server::start(kind, ServerOptions::default()) else {
+        return;
+    };
+    let (proxy, port) = administered(&server, "");
+    let value = |name: &str| scrape(port).get(name).copied().unwrap_or(-1.0);
+    let login = |outcome: &str| value(&format!("onionskin_logins_total{{outcome=\"{outcome}\"}}"));
+    // Whoever starts the proxy sees whether it answers, by a connection that says nothing.
+    wait_until("the first connection is done with", SOON, || {
+        login("refused") == 1.0
+    });
+
+    let session = proxy.connect();
+    assert_eq!(value("onionskin_sessions_open"), 1.0);
+    let second = proxy.connect();
+    assert_eq!(value("onionskin_sessions_open"), 2.0);
+    assert_eq!((login("ok"), value("onionskin_sessions_total")), (2.0, 2.0));
+    drop(session);
+    drop(second);
+    wait_until("sessions are closed", SOON, || {
+        value("onionskin_sessions_open") == 0.0
+    });
+    assert_eq!(value("onionskin_sessions_total"), 2.0);
+    assert!(Session::try_open(proxy.port(), "root", "wrong", None).is_err());
+    wait_until("the login is counted", SOON, || login("refused") == 2.0);
+    assert_eq!(login("error"), 0.0);
+    assert_eq!(value("onionskin_ready{part=\"server\"}"), 1.0);
+    server.kill9();
+    assert!(Session::try_open(proxy.port(), "root", "", None).is_err());
+    wait_until("the login is counted", SOON, || login("error") == 1.0);
+    assert_eq!(login("refused"), 2.0);
+    wait_until("the server is told to be gone", SOON, || {
+        value("onionskin_ready{part=\"server\"}") == 0.0
+    });
+    assert_eq!(value("onionskin_ready{part=\"proxy\"}"), 1.0);
+}
+
+fn time_is_told_by_where_it_was_spent(kind: Kind) {
+    let Some((mut pair, port)) = counted(kind) else {
+        return;
+    };
+    let before = scrape(port);
+    pair.protected.must("INSERT INTO t VALUES (1, 5, 'a', 1)");
+    scrape_behind(port, &before, 1);
+    let spent = |place: &str| {
+        let name = format!("onionskin_statement_time_seconds_total{{where=\"{place}\"}}");
+        scrape(port)[&name]
+    };
+    let (server, scratch, proxy) = (spent("server"), spent("scratch"), spent("proxy"));
+    assert_eq!(scratch, 0.0, "no statement of tier 3 yet");
+    let before = scrape(port);
+    pair.protected.must("SELECT SLEEP(0.5)");
+    scrape_behind(port, &before, 1);
+    let slept = spent("server") - server;
+    assert!((0.5..1.5).contains(&slept), "{slept}");
+    assert!(spent("proxy") - proxy < 0.4, "{}", spent("proxy") - proxy);
+    let before = scrape(port);
+    pair.protected.must("SELECT UPPER(s) FROM t");
+    scrape_behind(port, &before, 1);
+    assert!(spent("scratch") > 0.0);
+    // The parts are the whole.
+    let samples = scrape(port);
+    let sum_of = |part: &str| -> f64 {
+        let of = samples.iter().filter(|(name, _)| name.contains(part));
+        of.map(|(_, value)| value).sum()
+    };
+    let (whole, parts) = (
+        sum_of("statement_duration_seconds_sum"),
+        sum_of("statement_time_seconds_total"),
+    );
+    assert!((whole - parts).abs() < 0.001, "{whole} {parts}");
+}
+
+/// Whether the program is there; tells if it is not.
+fn has(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        announce(&format!(
+            "SKIPPED: no {program}; run scripts/install-deps.sh tests"
+        ));
+    }
+    found
+}
+
+#[test]
+fn prometheus_own_tool_finds_no_fault() {
+    let Some((mut pair, port)) = counted(Kind::MariaDb) else {
+        return;
+    };
+    for (sql, ..) in COUNTED.iter().filter(|(sql, ..)| !sql.contains("; ")) {
+        pair.protected.must(sql);
+    }
+    let answer = ask(port, "GET", "/metrics", "Accept: */*\r\n");
+    assert!(
+        answer
+            .head
+            .contains("content-type: text/plain; version=0.0.4"),
+        "{}",
+        answer.head
+    );
+    // As many series as there can be, not as there are statements.
+    let series = answer
+        .body
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .count();
+    assert!(series < 1100, "{series}");
+    if !has("promtool") {
+        return;
+    }
+    let mut tool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool starts");
+    let mut input = tool.stdin.take().expect("its input");
+    input.write_all(answer.body.as_bytes()).expect("sent");
+    drop(input);
+    let output = tool.wait_with_output().expect("promtool ends");
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(
+        output.status.success() && said.trim().is_empty(),
+        "{said}\n{}",
+        answer.body
+    );
+}
