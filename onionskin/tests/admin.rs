@@ -96,6 +96,9 @@ fn until_ready_says(port: u16, status: u16, part: &str) {
 }
 
 fn ready_while_the_server_is(kind: Kind) {
+    if direct_mode() {
+        return;
+    }
     let Some(mut server) = Server::start(kind, ServerOptions::default()) else {
         return;
     };
@@ -116,6 +119,9 @@ fn ready_while_the_server_is(kind: Kind) {
 }
 
 fn the_server_counts_no_probe(kind: Kind) {
+    if direct_mode() {
+        return;
+    }
     let Some(mut far) = Far::start(kind, &["--max-connect-errors=2"]) else {
         return;
     };
@@ -142,6 +148,9 @@ fn the_server_counts_no_probe(kind: Kind) {
 }
 
 fn not_ready_from_the_signal_on(kind: Kind) {
+    if direct_mode() {
+        return;
+    }
     let Some(server) = Server::start(kind, ServerOptions::default()) else {
         return;
     };

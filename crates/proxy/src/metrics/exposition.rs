@@ -244,7 +244,7 @@ mod tests {
         let metrics = Arc::new(Metrics::new());
         for (tier, _) in TIERS {
             let latency = &metrics.statements[tier as usize][0];
-            latency.observe(std::time::Duration::from_millis(3));
+            latency.observe(3_000_000);
         }
         let gauges = Gauges {
             started: 1.5,

@@ -1,15 +1,16 @@
 //! The numbers of one statement, until its end.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
 
-use super::{Kind, Label, Metrics, Tier, add, nanos};
+use super::{Kind, Label, Metrics, Tier, add, clock};
 
 /// A session's: see the module. Without [`Metrics`] it is a few plain numbers that nobody reads.
 #[derive(Default)]
 pub(crate) struct Meter {
     metrics: Option<Arc<Metrics>>,
-    begun: Option<Instant>,
+    /// In nanoseconds of the clock.
+    begun: u64,
     /// The command is one that runs statements.
     is_statement: bool,
     label: Option<Label>,
@@ -22,10 +23,10 @@ pub(crate) struct Meter {
 
 /// What the session's connections and buffers know of a command, at its end.
 pub(crate) struct Ending {
-    /// How long the server was waited for.
-    pub at_server: Duration,
-    /// How long the scratch engine was waited for.
-    pub at_engine: Duration,
+    /// How long the server was waited for, in nanoseconds.
+    pub at_server: u64,
+    /// How long the scratch engine was waited for, likewise.
+    pub at_engine: u64,
     /// Cells that were sealed.
     pub sealed: u64,
     /// The server's connection has not broken.
@@ -49,7 +50,7 @@ impl Meter {
     #[inline]
     pub fn begin(&mut self) {
         if self.metrics.is_some() {
-            self.begun = Some(Instant::now());
+            self.begun = clock();
         }
     }
 
@@ -97,60 +98,54 @@ impl Meter {
 
     /// The command is done, and answered.
     pub fn end(&mut self, ending: &Ending) {
-        let Meter {
-            metrics,
-            begun,
-            is_statement,
-            label,
-            refused,
-            recalled,
-            made,
-            opened,
-        } = std::mem::take(self);
-        let Some(metrics) = metrics else {
+        let label = self.label.take();
+        let refused = std::mem::take(&mut self.refused);
+        let (recalled, made) = (
+            std::mem::take(&mut self.recalled),
+            std::mem::take(&mut self.made),
+        );
+        let opened = std::mem::take(&mut self.opened);
+        let Some(metrics) = &self.metrics else {
             return;
         };
         add(&metrics.sealed, ending.sealed);
         add(&metrics.opened, opened);
         add(&metrics.recalled, recalled);
         add(&metrics.made, made);
-        if let Some(begun) = begun.filter(|_| is_statement) {
-            let now = Instant::now();
-            let was_asked = ending.at_server > Duration::ZERO;
-            // What is not planned by itself goes through, unless the proxy has the answer.
-            let unplanned = Label {
-                tier: if was_asked { Tier::Relay } else { Tier::Proxy },
-                kind: Kind::Other,
-            };
-            let label = label.unwrap_or(unplanned);
-            let tier = if refused { Tier::Refused } else { label.tier };
-            let time = now - begun;
-            let waited = ending.at_server + ending.at_engine;
-            metrics.statements[tier as usize][label.kind as usize].observe(time);
-            add(&metrics.in_proxy, nanos(time.saturating_sub(waited)));
-            add(&metrics.at_server, nanos(ending.at_server));
-            add(&metrics.at_engine, nanos(ending.at_engine));
-            if was_asked && ending.has_server {
-                let at = nanos(now - metrics.begun);
-                metrics
-                    .answered
-                    .store(at, std::sync::atomic::Ordering::Relaxed);
-            }
+        if !self.is_statement {
+            return;
         }
-        self.metrics = Some(metrics);
+        let now = clock();
+        let was_asked = ending.at_server > 0;
+        // What is not planned by itself goes through, unless the proxy has the answer.
+        let unplanned = Label {
+            tier: if was_asked { Tier::Relay } else { Tier::Proxy },
+            kind: Kind::Other,
+        };
+        let label = label.unwrap_or(unplanned);
+        let tier = if refused { Tier::Refused } else { label.tier };
+        let time = now.saturating_sub(self.begun);
+        let waited = ending.at_server + ending.at_engine;
+        add(&metrics.in_proxy, time.saturating_sub(waited));
+        add(&metrics.at_server, ending.at_server);
+        add(&metrics.at_engine, ending.at_engine);
+        if was_asked && ending.has_server {
+            metrics.answered.store(now, Ordering::Relaxed);
+        }
+        metrics.statements[tier as usize][label.kind as usize].observe(time);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
+    use std::time::Duration;
 
     use super::*;
 
     fn ending(at_server: u64) -> Ending {
         Ending {
-            at_server: Duration::from_micros(at_server),
-            at_engine: Duration::ZERO,
+            at_server,
+            at_engine: 0,
             sealed: 2,
             has_server: true,
         }
@@ -180,7 +175,7 @@ mod tests {
         assert_eq!(count(Tier::Three, Kind::Select), 1);
         assert_eq!(metrics.opened.load(Ordering::Relaxed), 3);
         assert_eq!(metrics.sealed.load(Ordering::Relaxed), 2);
-        assert_eq!(metrics.at_server.load(Ordering::Relaxed), 5000);
+        assert_eq!(metrics.at_server.load(Ordering::Relaxed), 5);
         assert!(metrics.heard_within(Duration::from_secs(3600)));
         // What follows begins anew: a command that runs no statement, and a refusal.
         meter.begin();
@@ -201,7 +196,7 @@ mod tests {
     fn without_metrics_nothing_is_kept() {
         let mut meter = Meter::new(None);
         meter.begin();
-        assert!(meter.begun.is_none());
+        assert_eq!(meter.begun, 0);
         meter.statement(true);
         meter.runs(select(Tier::One));
         meter.end(&ending(5));

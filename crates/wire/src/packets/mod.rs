@@ -36,8 +36,6 @@ mod input;
 mod output;
 mod upgrade;
 
-use std::time::Duration;
-
 use crate::deadline::Deadline;
 use crate::error::WireResult;
 use crate::stream::Transport;
@@ -107,8 +105,8 @@ pub struct Connection {
     farewell: bool,
     max_payload: usize,
     deadline: Option<Deadline>,
-    /// How long reads have waited, if that is measured.
-    waited: Option<Duration>,
+    /// How long reads have waited, in nanoseconds, if that is measured.
+    waited: Option<u64>,
     observers: Option<Box<Observers>>,
 }
 
@@ -138,16 +136,14 @@ impl Connection {
 
     /// Measures from now on how long reads wait for the peer.
     pub fn measure_waits(&mut self) {
-        self.waited = Some(Duration::ZERO);
+        self.waited = Some(0);
     }
 
-    /// How long reads have waited since this was asked last; nothing, if it is not measured.
+    /// How long reads have waited since this was asked last, in nanoseconds; nothing, if it is not
+    /// measured.
     #[inline]
-    pub fn take_waited(&mut self) -> Duration {
-        match &mut self.waited {
-            Some(waited) => std::mem::take(waited),
-            None => Duration::ZERO,
-        }
+    pub fn take_waited(&mut self) -> u64 {
+        self.waited.as_mut().map_or(0, std::mem::take)
     }
 
     /// Refuses payloads longer than this. A connection that met one is of no further use.
