@@ -37,7 +37,7 @@ names_of() { # test files...
 
 # These wait most of their time, for clocks and for peers that say nothing. They run beside the
 # others.
-waiting=(bench before_login canary_stale lost_connections pins)
+waiting=(admin bench before_login canary_stale lost_connections pins)
 
 run_tests() {
     "$cargo" test "${profile[@]}" --workspace --no-fail-fast "$@"

@@ -371,3 +371,45 @@ fn prometheus_own_tool_finds_no_fault() {
         answer.body
     );
 }
+
+/// The page, the alert rules and the dashboard speak of metrics that there are.
+#[test]
+fn documents_name_metrics_that_there_are() {
+    let docs = checkout().join("docs");
+    for file in [
+        "metrics.md",
+        "metrics/onionskin.rules.yml",
+        "metrics/dashboard.json",
+    ] {
+        let text = std::fs::read_to_string(docs.join(file)).expect(file);
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let names: Vec<&str> = words
+            .filter(|word| word.starts_with("onionskin_"))
+            .collect();
+        assert!(names.len() > 5, "{file}");
+        for name in names {
+            let suffix = ["_bucket", "_count"]
+                .iter()
+                .find_map(|s| name.strip_suffix(s));
+            let known = onionskin_proxy::METRICS.iter().any(|metric| {
+                let is_histogram = metric.kind == "histogram";
+                metric.full_name == name || is_histogram && suffix == Some(metric.full_name)
+            });
+            assert!(known, "{file}: {name}");
+        }
+    }
+    if !has("promtool") {
+        return;
+    }
+    let output = Command::new("promtool")
+        .args(["check", "rules"])
+        .arg(docs.join("metrics/onionskin.rules.yml"))
+        .output()
+        .expect("promtool starts");
+    let said = [output.stdout, output.stderr].concat();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&said)
+    );
+}

@@ -88,8 +88,9 @@ fn clock() -> u64 {
     let Ok(time) = clock_gettime(ClockId::CLOCK_MONOTONIC) else {
         return 0;
     };
-    let part = |n: i64| u64::try_from(n).unwrap_or_default();
-    part(time.tv_sec()) * 1_000_000_000 + part(time.tv_nsec())
+    // Neither is ever negative.
+    let (seconds, nanos) = (time.tv_sec() as u64, time.tv_nsec() as u64);
+    seconds.wrapping_mul(1_000_000_000).wrapping_add(nanos)
 }
 
 impl Metrics {

@@ -40,6 +40,8 @@ pub(crate) struct Opener {
     pub functions: Option<Box<ResultOpener>>,
     payload: Vec<u8>,
     order: Vec<u8>,
+    /// How many of the cells that have opened were counted.
+    counted: u64,
 }
 
 struct OpenColumn {
@@ -182,6 +184,7 @@ impl Opener {
             functions: None,
             payload: Vec::new(),
             order: Vec::new(),
+            counted: 0,
         }
     }
 
@@ -214,6 +217,12 @@ impl Opener {
             .flatten()
             .map(|column| column.opened)
             .sum()
+    }
+
+    /// How many cells have opened since this was asked last: a cursor's are fetched in turns.
+    pub fn take_opened(&mut self) -> u64 {
+        let opened = self.opened();
+        opened - std::mem::replace(&mut self.counted, opened)
     }
 
     /// Whether a cell of every protected column has opened; see [`HeldRows`].
@@ -322,6 +331,7 @@ impl Opener {
             payload,
             order,
             functions: _,
+            counted: _,
         } = self;
         let mut take =
             |n: usize, column: &mut Option<OpenColumn>, cell: Option<&[u8]>, raw: Option<&[u8]>| {

@@ -91,7 +91,6 @@ impl Session {
         if let Step::EndOfRows { .. } = step {
             self.write_end(step)?;
         }
-        self.meter.opened(self.opened(&opener));
         let opener = self.open_rows(opener)?;
         self.has_found();
         Ok(Some(opener))
@@ -113,19 +112,9 @@ impl Session {
         self.write_done(&done).map(|()| None)
     }
 
-    /// How many cells have been opened, if that is counted.
-    #[inline]
-    fn opened(&self, opener: &Opener) -> u64 {
-        match self.meter.is_on() {
-            true => opener.opened(),
-            false => 0,
-        }
-    }
-
     /// Reads rows up to their end and writes them opened. Returns the opener, for a cursor.
     pub fn open_rows(&mut self, mut opener: Opener) -> Outcome<Opener> {
         let shared = Arc::clone(&self.shared);
-        let before = self.opened(&opener);
         while !self.server.tracker.is_complete() {
             let step = self.server.step()?;
             match step {
@@ -141,7 +130,9 @@ impl Session {
                 _ => return Err(Failure::Backend(WireError::Malformed("not a row"))),
             }
         }
-        self.meter.opened(self.opened(&opener) - before);
+        if self.meter.is_on() {
+            self.meter.opened(opener.take_opened());
+        }
         Ok(opener)
     }
 

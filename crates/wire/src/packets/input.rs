@@ -261,6 +261,7 @@ impl Connection {
 /// this is on the path of every statement.
 fn clock() -> Option<u64> {
     let time = clock_gettime(ClockId::CLOCK_MONOTONIC).ok()?;
-    let part = |n: i64| u64::try_from(n).unwrap_or_default();
-    Some(part(time.tv_sec()) * 1_000_000_000 + part(time.tv_nsec()))
+    // Neither is ever negative.
+    let (seconds, nanos) = (time.tv_sec() as u64, time.tv_nsec() as u64);
+    Some(seconds.wrapping_mul(1_000_000_000).wrapping_add(nanos))
 }
