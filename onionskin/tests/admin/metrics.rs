@@ -14,6 +14,7 @@ use crate::support::*;
 
 on_both_servers!(
     every_statement_is_counted_once,
+    cells_of_a_cursor_are_counted_once,
     sessions_and_logins_are_counted,
     time_is_told_by_where_it_was_spent,
 );
@@ -237,6 +238,43 @@ fn every_statement_is_counted_once(kind: Kind) {
     for word in ["Hb4YqMz7", "root", "nowhere", "app", "UPPER"] {
         assert!(!text.contains(word), "{word} in {text}");
     }
+}
+
+/// An execution with a cursor is a statement, its fetches are none; each cell is opened in one of
+/// them.
+fn cells_of_a_cursor_are_counted_once(kind: Kind) {
+    const EXECUTE: u8 = 23;
+    const FETCH: u8 = 28;
+    let Some((mut pair, port)) = counted(kind) else {
+        return;
+    };
+    let before = scrape(port);
+    let rows: Vec<String> = (1..=5)
+        .map(|n| format!("({n}, {n}, 'x{n}', {n})"))
+        .collect();
+    pair.protected
+        .must(&format!("INSERT INTO t VALUES {}", rows.join(", ")));
+    scrape_behind(port, &before, 1);
+    let mut client = RawClient::login(pair.proxy.port());
+    let id = client.prepare(b"SELECT s FROM app.t");
+    let before = scrape(port);
+    // A cursor that only reads, one round.
+    client.command(EXECUTE, &[&id[..], &[1, 1, 0, 0, 0]].concat());
+    client.until_eof();
+    for _ in 0..3 {
+        client.command(FETCH, &[&id[..], &[2, 0, 0, 0]].concat());
+        client.until_eof();
+    }
+    let opened = ("onionskin_cells_total{operation=\"opened\"}".to_owned(), 5);
+    wait_until("all cells are counted", SOON, || {
+        growth(&before, &scrape(port)).contains(&opened)
+    });
+    let grown = growth(&before, &scrape(port));
+    assert!(grown.contains(&(statement("1", "select"), 1)), "{grown:?}");
+    let counted = grown
+        .iter()
+        .filter(|(name, _)| name.contains("duration_seconds_count{"));
+    assert_eq!(counted.count(), 1, "{grown:?}");
 }
 
 fn sessions_and_logins_are_counted(kind: Kind) {
