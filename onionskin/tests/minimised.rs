@@ -3,6 +3,7 @@
 
 mod support;
 
+use ::mysql::Value;
 use support::*;
 
 on_both_servers!(
@@ -21,6 +22,11 @@ on_both_servers!(
     ill_formed_definitions_are_not_taken_for_others,
     a_constant_that_fails_may_leave_the_next_transaction,
     aggregates_of_no_rows_may_leave_found_rows,
+    parameters_are_read_by_their_company,
+    bare_names_beside_a_named_new_row,
+    rows_that_leave_their_key_are_not_met_by_it,
+    numbers_that_a_failed_insert_has_given,
+    lists_of_warnings_over_settings,
 );
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, k INT {eq, range}, r DOUBLE {}, g INT, d DOUBLE, \
@@ -414,5 +420,172 @@ fn a_constant_that_fails_may_leave_the_next_transaction(kind: Kind) {
             }
             pair.say("UPDATE plain SET n = 1");
         }
+    }
+}
+
+/// To MySQL, what a parameter beside a date or a number means depends on the types of all
+/// parameters.
+fn parameters_are_read_by_their_company(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    pair.same(
+        "CREATE TABLE plain (id INT PRIMARY KEY, d DATE, ts TIMESTAMP NULL, ti TIME, n INT, \
+         p MEDIUMINT UNSIGNED {eq}, w VARCHAR(8) {eq})",
+    );
+    pair.same(
+        "INSERT INTO plain VALUES (1, '9999-12-31', '2024-12-25 00:00:00', '10:00:00', 12, 26, 'a'), \
+         (2, NULL, '2020-01-01 00:00:00', NULL, NULL, NULL, NULL)",
+    );
+    let text = |text: &str| Value::from(text);
+    let mut done = 0;
+    for (condition, value) in [
+        ("d < ?", text("0x10")),
+        ("d < ?", text("2024-12-25")),
+        ("ts <= ?", Value::from(20_201_301)),
+        ("ts <= ?", Value::from(20_201_231)),
+        ("? <= ti", Value::from(20_241_225)),
+        ("ti > ?", text("09:00:00")),
+        ("ts BETWEEN ? AND '2030-01-01 00:00:00'", text("abc")),
+        ("n IN (?, 12)", text("12abc")),
+        ("n IN (?, 12)", text("12")),
+        ("n = ?", Value::from(12)),
+    ] {
+        for (other, with) in [
+            ("p != ?", Value::from(7)),
+            ("p <=> ?", Value::from(26)),
+            ("w = ?", text("a")),
+            ("p <=> ?", Value::NULL),
+        ] {
+            for negated in ["", "NOT "] {
+                let sql = format!("SELECT id FROM plain WHERE {negated}({condition} XOR {other})");
+                let parameters = [value.clone(), with.clone()];
+                done += usize::from(pair.same_if_done_with(&sql, &parameters));
+            }
+        }
+    }
+    let all = 10 * 4 * 2;
+    let refused = if kind == Kind::MySql { 5 * 2 * 2 } else { 0 };
+    assert_eq!(done, all - refused);
+}
+
+/// Which column a bare name means is settled before any value is looked at.
+fn bare_names_beside_a_named_new_row(kind: Kind) {
+    if kind == Kind::MariaDb {
+        // it has no alias for the new row
+        return;
+    }
+    for with_engine in [false, true] {
+        let Some(mut pair) = filled(kind, with_engine) else {
+            return;
+        };
+        pair.same("CREATE TABLE b (id INT PRIMARY KEY, word VARCHAR(4) {eq}, n INT, m INT)");
+        pair.same("INSERT INTO b VALUES (1, 'a', 1, 1)");
+        for (row, value) in [
+            ("(id, word, n) VALUES (1, 'xxxxx', 5)", "n + 1"),
+            ("(id, word, n) VALUES (1, 'x', 5)", "ABS(n)"),
+            ("VALUES (1, 'xxxxx', 5, 6)", "new.n + id"),
+            ("(id, word, n) VALUES (1, 'xxxxx', 5)", "new.n + 1"),
+            ("(id, word, n) VALUES (1, 'x', 5)", "new.n + 1"),
+            ("(id, word, n) VALUES (1, 'x', 5)", "new.n + b.n"),
+            ("(id, word, n) VALUES (1, 'x', 5)", "m + 1"),
+            ("(id, word, n) VALUES (1, 'x', 5)", "VALUES(n)"),
+        ] {
+            pair.same(&format!(
+                "INSERT INTO b {row} AS new ON DUPLICATE KEY UPDATE n = {value}"
+            ));
+            pair.same("SELECT * FROM b");
+        }
+        pair.same_or_refused(
+            "INSERT INTO b (id, word, n) VALUES (1, 'x', 5) AS new ON DUPLICATE KEY UPDATE n = new.n + m",
+        );
+    }
+}
+
+/// A row that was met may have left the key by which a later row would have met it.
+fn rows_that_leave_their_key_are_not_met_by_it(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    pair.same(
+        "CREATE TABLE keyed (id INT AUTO_INCREMENT PRIMARY KEY, d INT UNIQUE, \
+         word VARCHAR(8) COLLATE utf8mb4_bin NOT NULL {range}, n INT NOT NULL UNIQUE)",
+    );
+    for (rows, assigned) in [
+        (
+            "(1, 'b', 10), (1, 'c', 77), (1, 'b', 10)",
+            "word = VALUES(word), d = NULL",
+        ),
+        (
+            "(1, 'b', 10), (2, 'c', 10), (2, 'b', 77)",
+            "word = VALUES(word), d = VALUES(d)",
+        ),
+        (
+            "(1, 'b', 10), (2, 'b', 10), (1, 'b', 78)",
+            "word = VALUES(word), d = VALUES(d)",
+        ),
+        (
+            "(1, 'b', 77), (3, 'b', 77), (3, 'b', 79)",
+            "word = VALUES(word), n = 80",
+        ),
+        (
+            "(1, 'a', 10), (1, 'a', 10), (5, 'b', 10)",
+            "word = VALUES(word)",
+        ),
+    ] {
+        pair.same("DELETE FROM keyed");
+        pair.same("INSERT INTO keyed (d, word, n) VALUES (1, 'a', 10)");
+        pair.same(&format!(
+            "INSERT INTO keyed (d, word, n) VALUES {rows} ON DUPLICATE KEY UPDATE {assigned}"
+        ));
+        pair.same("SELECT d, word, n FROM keyed ORDER BY n");
+    }
+}
+
+/// MySQL learns of such numbers when it opens a table once more, as it does for a query that names
+/// the table twice.
+fn numbers_that_a_failed_insert_has_given(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    pair.same(
+        "CREATE TABLE counted (id INT AUTO_INCREMENT PRIMARY KEY, n INT NOT NULL UNIQUE, \
+         d DECIMAL(5,3) NOT NULL {eq, range}, UNIQUE KEY (d))",
+    );
+    for (last, d) in [(40, "1.5"), (50, "2.5")] {
+        let sql = format!("INSERT INTO counted VALUES (8, 9, {d}), ({last}, {last}, {d})");
+        let said = pair.say(&sql);
+        // the text of a duplicate is another one
+        assert!(said.plain.starts_with("1062") && said.protected.starts_with("1062"));
+        pair.same(&format!("REPLACE INTO counted (n, d) VALUES ({last}, {d})"));
+        pair.same("SELECT * FROM counted");
+        pair.same(&format!(
+            "INSERT INTO counted (n, d) VALUES (7, {d}) ON DUPLICATE KEY UPDATE d = VALUES(d)"
+        ));
+        pair.same("SELECT * FROM counted");
+    }
+}
+
+/// What the proxy asks for itself does not end a list that the client may still ask for.
+fn lists_of_warnings_over_settings(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    if kind == Kind::MariaDb {
+        for question in ["SHOW COUNT(*) WARNINGS", "SHOW WARNINGS"] {
+            pair.say("DELETE FROM nowhere");
+            pair.same("SET sql_mode = 'STRICT_TRANS_TABLES,MSSQL'");
+            pair.same("SET sql_mode = 'NO_DIR_IN_CREATE'");
+            pair.same_or_refused(question);
+        }
+    }
+    pair.same("SET max_error_count = 0");
+    for question in [
+        "SELECT @@warning_count",
+        "SHOW COUNT(*) WARNINGS",
+        "SHOW WARNINGS",
+    ] {
+        pair.say("SELECT 1 FROM nowhere");
+        pair.same_or_refused(question);
     }
 }

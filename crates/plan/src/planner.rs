@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_schema::Table;
+use onionskin_value::SqlType;
 use sqlparser::ast::Ident;
 use sqlparser::tokenizer::{Location, Span};
 
@@ -55,6 +56,8 @@ pub(crate) struct Planner<'a> {
     pub row_ends: Vec<usize>,
     /// See [`crate::plan::Plan::surplus_values`].
     pub surplus_values: u64,
+    /// See [`crate::plan::Plan::beside_plain`].
+    pub beside_plain: Vec<(usize, SqlType)>,
     /// See [`crate::plan::Plan::upsert`].
     pub upsert: Option<Upsert>,
     /// Rows are locked as they are now, so that full-text indexes, which hold what was committed,
@@ -186,6 +189,7 @@ impl<'a> Planner<'a> {
             grouping: None,
             row_ends: Vec::new(),
             surplus_values: 0,
+            beside_plain: Vec::new(),
             upsert: None,
             locks: false,
             computed: Vec::new(),

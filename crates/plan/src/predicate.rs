@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use onionskin_schema::TokenKind;
-use onionskin_value::{Kind, SqlType};
+use onionskin_value::{Family, Kind, SqlType};
 use sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
     FunctionArguments, Ident, Query, UnaryOperator,
@@ -169,6 +169,7 @@ impl Planner<'_> {
 
     fn between(&mut self, expr: &Expr, low: &Expr, high: &Expr, scope: &Scope) -> Planned<()> {
         let Some((range, column)) = self.column_of(expr, scope)? else {
+            self.note_parameters(&[expr, low, high], scope);
             self.scan(expr, scope)?;
             self.scan(low, scope)?;
             return self.scan(high, scope);
@@ -327,6 +328,7 @@ impl Planner<'_> {
         let (l, r) = (self.column_of(left, scope)?, self.column_of(right, scope)?);
         match (l, r) {
             (None, None) => {
+                self.note_parameters(&[left, right], scope);
                 self.scan(left, scope)?;
                 self.scan(right, scope)
             }
@@ -353,6 +355,24 @@ impl Planner<'_> {
             (Some((range, column)), None) => self.with_constant(range, column, right, need, scope),
             (None, Some((range, column))) => self.with_constant(range, column, left, need, scope),
         }
+    }
+
+    /// Notes the parameters among the operands of a comparison with a plain column.
+    fn note_parameters(&mut self, operands: &[&Expr], scope: &Scope) {
+        if self.request.settings.family != Family::MySql {
+            return;
+        }
+        let Some(ty) = operands.iter().find_map(|e| scope.plain_type(e)) else {
+            return;
+        };
+        let literals = &self.request.template.literals;
+        let parameters = operands.iter().filter_map(|e| match self.constant(e)?.1 {
+            Source::Literal { index, .. } => Some(index),
+            _ => None,
+        });
+        let is_parameter = |index: &usize| literals[*index].kind == LiteralKind::Parameter;
+        let noted: Vec<_> = parameters.filter(is_parameter).map(|n| (n, ty)).collect();
+        self.beside_plain.extend(noted);
     }
 
     fn with_constant(
@@ -398,8 +418,9 @@ impl Planner<'_> {
 
     fn in_list(&mut self, expr: &Expr, list: &[Expr], scope: &Scope) -> Planned<()> {
         let Some((range, column)) = self.column_of(expr, scope)? else {
-            self.scan(expr, scope)?;
-            return list.iter().try_for_each(|e| self.scan(e, scope));
+            let all: Vec<&Expr> = std::iter::once(expr).chain(list).collect();
+            self.note_parameters(&all, scope);
+            return all.into_iter().try_for_each(|e| self.scan(e, scope));
         };
         self.alike(&column, list)?;
         let (name, kind) = equality(&column)?;

@@ -15,19 +15,26 @@ use std::time::{Duration, Instant};
 
 use onionskin_plan::{OpenFrom, Piece, Purpose, ResultItem, Slot, Source, Upsert};
 use onionskin_schema::Default as ColumnDefault;
+use onionskin_value::Family;
 use onionskin_wire::Step;
 use onionskin_wire::rows::TextRow;
 
 use crate::bind::{Binder, Filled, Kept, StoreMode};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
-use crate::exchange::ALL_ROWS;
+use crate::exchange::{ALL_ROWS, Question};
 use crate::open;
 use crate::session::{Execution, Session};
 use crate::unique_keys::Keys;
 
 /// Searches in one query.
 const SEARCHES: usize = 64;
+/// Searches that are queries of their own in a table with AUTO_INCREMENT on MySQL. A table that
+/// stands twice in a query is opened twice. MySQL then learns of numbers that an INSERT has given,
+/// even if it failed.
+const SEARCHES_APART: usize = 8;
+/// Bytes of conditions that are sent before the first answer is read.
+const SENT_AT_ONCE: usize = 16 << 10;
 /// A temporary table named twice.
 const CANNOT_REOPEN: u16 = 1137;
 /// How old what is known of a table's keys may be.
@@ -51,8 +58,40 @@ struct Rows<'r> {
     written: Vec<usize>,
     /// The places of these new rows in `written`, by the key under which each was inserted or met.
     by_key: HashMap<(usize, &'r [u8]), usize>,
+    /// The same the other way: the keys of each of these rows.
+    keys: Vec<Vec<(usize, &'r [u8])>>,
     /// Those that stood there before, by their cells: sealed ones tell rows apart.
     there: HashMap<&'r Met, usize>,
+    /// What becomes of each key of a row that is met.
+    moves: &'r [Move],
+}
+
+/// What becomes of a key of a row that is met.
+#[derive(Clone, Copy, PartialEq)]
+enum Move {
+    /// It stays.
+    None,
+    /// The row gets the new row's key.
+    ToNew,
+    /// The row gets another key, which is not known.
+    Away,
+}
+
+impl Move {
+    fn of(columns: &[String], upsert: &Upsert) -> Self {
+        let assigned = |column: &String| {
+            let mut all = upsert.assigned.iter().rev();
+            all.find(|a| a.column.eq_ignore_ascii_case(column))
+        };
+        let assigned: Vec<_> = columns.iter().map(assigned).collect();
+        if assigned.iter().all(Option::is_none) {
+            Move::None
+        } else if assigned.iter().all(|a| a.is_some_and(|a| a.as_new)) {
+            Move::ToNew
+        } else {
+            Move::Away
+        }
+    }
 }
 
 /// What a new row meets.
@@ -66,42 +105,85 @@ enum Meeting<'r> {
 }
 
 impl<'r> Rows<'r> {
-    /// A new row, its searches, and what they have found with the number of the key.
+    /// A new row, its searches, and what they have found, each with the number of its key.
     fn meet(
         &mut self,
         row: usize,
         searches: &[&'r Search],
-        old: Option<&'r (usize, Met)>,
+        old: &'r [(usize, Met)],
     ) -> Meeting<'r> {
-        let mut twins = searches.iter().filter_map(|search| {
-            let place = (search.key, search.condition.as_slice());
-            Some((search.key, *self.by_key.get(&place)?))
-        });
-        // an earlier row of the statement stands before a row of the table under the same key
-        let twin = twins.find(|(key, _)| old.is_none_or(|(k, _)| key <= k));
-        let known = match (twin, old) {
-            (Some((_, known)), _) => Some(known),
-            (None, Some((_, cells))) => self.there.get(cells).copied(),
-            (None, None) => None,
+        let found = searches.iter().find_map(|search| self.find(search, old));
+        let place = match &found {
+            Some((_, Ok(known))) => *known,
+            Some((_, Err(_))) | None => self.written.len(),
         };
-        if let Some(known) = known {
-            return Meeting::Row(std::mem::replace(&mut self.written[known], row));
+        let before = match self.written.get_mut(place) {
+            Some(written) => Some(std::mem::replace(written, row)),
+            None => {
+                self.written.push(row);
+                self.keys.push(Vec::new());
+                None
+            }
+        };
+        let met = found.as_ref().map(|(key, _)| *key);
+        self.note_keys(place, searches, met);
+        match (found, before) {
+            (_, Some(before)) => Meeting::Row(before),
+            (Some((_, Err(cells))), None) => {
+                if cells.iter().any(|(cell, _)| cell.is_some()) {
+                    self.there.insert(cells, place);
+                }
+                Meeting::Old(cells)
+            }
+            (_, None) => Meeting::None,
         }
-        let place = self.written.len();
-        self.written.push(row);
-        for search in searches {
-            if old.is_none_or(|(key, _)| *key == search.key) {
-                let key = (search.key, search.condition.as_slice());
-                self.by_key.insert(key, place);
+    }
+
+    /// What a search finds: the key, and the place of a row that an earlier new one has written, or
+    /// a row of the table.
+    fn find(
+        &self,
+        search: &'r Search,
+        old: &'r [(usize, Met)],
+    ) -> Option<(usize, Result<usize, &'r Met>)> {
+        let key = search.key;
+        // an earlier row of the statement stands before a row of the table under the same key
+        if let Some(known) = self.by_key.get(&(key, search.condition.as_slice())) {
+            return Some((key, Ok(*known)));
+        }
+        let (_, cells) = old.iter().find(|(of, _)| *of == key)?;
+        match self.there.get(cells) {
+            Some(_) if self.moves.get(key) != Some(&Move::None) => None,
+            Some(known) => Some((key, Ok(*known))),
+            None => Some((key, Err(cells))),
+        }
+    }
+
+    /// Notes under which keys the row stands that a new one was inserted as, or has met by a key.
+    fn note_keys(&mut self, place: usize, searches: &[&'r Search], met: Option<usize>) {
+        let keys = &mut self.keys[place];
+        if met.is_some() {
+            let moves = self.moves;
+            let stays = |key: &(usize, &[u8])| moves.get(key.0) == Some(&Move::None);
+            for key in keys.extract_if(.., |key| !stays(key)) {
+                if self.by_key.get(&key) == Some(&place) {
+                    self.by_key.remove(&key);
+                }
             }
         }
-        let Some((_, cells)) = old else {
-            return Meeting::None;
-        };
-        if cells.iter().any(|(cell, _)| cell.is_some()) {
-            self.there.insert(cells, place);
+        for search in searches {
+            let stands = match (met, self.moves.get(search.key)) {
+                (None, _) | (Some(_), Some(Move::ToNew)) => true,
+                (Some(met), Some(Move::None)) => met == search.key,
+                _ => false,
+            };
+            if stands {
+                let key = (search.key, search.condition.as_slice());
+                if self.by_key.insert(key, place) != Some(place) {
+                    keys.push(key);
+                }
+            }
         }
-        Meeting::Old(cells)
     }
 }
 
@@ -188,29 +270,18 @@ impl Session {
                 }
             }
         }
-        let mut met: HashMap<usize, (usize, Met)> = HashMap::new();
-        // a locked table, and a temporary one, cannot be named twice in one query
-        let size = if self.locked_tables { 1 } else { SEARCHES };
-        for chunk in searches.chunks(size) {
-            match self.search(keyed, upsert, chunk, &mut met) {
-                Err(Failure::Server {
-                    code: CANNOT_REOPEN,
-                    ..
-                }) => {
-                    for one in chunk.chunks(1) {
-                        self.search(keyed, upsert, one, &mut met)?;
-                    }
-                }
-                done => done?,
-            }
-        }
+        let met = self.search_all(keyed, upsert, &searches)?;
         let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
         binder.mode = StoreMode {
             ignore,
             lenient_nulls: true,
         };
         let mut kept = Kept::default();
-        let mut rows = Rows::default();
+        let moves: Vec<Move> = keys.iter().map(|key| Move::of(key, upsert)).collect();
+        let mut rows = Rows {
+            moves: &moves,
+            ..Rows::default()
+        };
         let mut searches = searches.iter().peekable();
         for row in 0..count {
             let new = new_row(upsert, row);
@@ -218,7 +289,8 @@ impl Session {
             while let Some(search) = searches.next_if(|search| search.row == row) {
                 own.push(search);
             }
-            match rows.meet(row, &own, met.get(&row)) {
+            let old = met.get(&row).map_or(&[][..], Vec::as_slice);
+            match rows.meet(row, &own, old) {
                 Meeting::Row(before) => {
                     let twin = new_row(upsert, before);
                     keep_twin(&mut binder, upsert, &new, &twin, &mut kept)?;
@@ -274,12 +346,51 @@ impl Session {
     }
 
     /// Reads the cells of the rows that searches find.
-    fn search(
+    fn search_all(
         &mut self,
         keyed: &KeyedPlan,
         upsert: &Upsert,
         searches: &[Search],
-        met: &mut HashMap<usize, (usize, Met)>,
+    ) -> Outcome<HashMap<usize, Vec<(usize, Met)>>> {
+        let mut met = HashMap::new();
+        let table = keyed.plan.columns.first().map(|used| &used.table);
+        let mut columns = table.into_iter().flat_map(|table| &table.columns);
+        let counts = self.state.family == Family::MySql && columns.any(|c| c.auto_increment);
+        // a locked table, and a temporary one, cannot be named twice in one query
+        let size = match self.locked_tables || counts && searches.len() <= SEARCHES_APART {
+            true => 1,
+            false => SEARCHES,
+        };
+        // both sides may not wait for each other to read
+        let bytes: usize = searches.iter().map(|search| search.condition.len()).sum();
+        let at_once = match size == 1 && bytes <= SENT_AT_ONCE {
+            true => SEARCHES_APART,
+            false => 1,
+        };
+        for several in searches.chunks(size * at_once) {
+            let chunks: Vec<&[Search]> = several.chunks(size).collect();
+            match self.search(keyed, upsert, &chunks, &mut met) {
+                Err(Failure::Server {
+                    code: CANNOT_REOPEN,
+                    ..
+                }) => {
+                    for one in several.chunks(1) {
+                        self.search(keyed, upsert, &[one], &mut met)?;
+                    }
+                }
+                done => done?,
+            }
+        }
+        Ok(met)
+    }
+
+    /// Sends these queries at once, and reads what they find.
+    fn search(
+        &mut self,
+        keyed: &KeyedPlan,
+        upsert: &Upsert,
+        queries: &[&[Search]],
+        met: &mut HashMap<usize, Vec<(usize, Met)>>,
     ) -> Outcome<()> {
         let columns: Vec<usize> = upsert
             .columns
@@ -294,24 +405,40 @@ impl Session {
                 format!(",`{name}`")
             })
             .collect();
-        let mut sql = Vec::new();
-        for search in searches {
-            if !sql.is_empty() {
-                sql.extend_from_slice(b" UNION ALL ");
+        let mut questions = Vec::with_capacity(queries.len());
+        for searches in queries {
+            let mut sql = Vec::new();
+            for search in *searches {
+                if !sql.is_empty() {
+                    sql.extend_from_slice(b" UNION ALL ");
+                }
+                let head = format!(
+                    "(SELECT {},{}{cells} FROM {} WHERE ",
+                    search.row, search.key, upsert.target
+                );
+                sql.extend_from_slice(head.as_bytes());
+                sql.extend_from_slice(&search.condition);
+                sql.extend_from_slice(b" LIMIT 1)");
             }
-            let head = format!(
-                "(SELECT {},{}{cells} FROM {} WHERE ",
-                search.row, search.key, upsert.target
-            );
-            sql.extend_from_slice(head.as_bytes());
-            sql.extend_from_slice(&search.condition);
-            sql.extend_from_slice(b" LIMIT 1)");
+            if searches.len() > 1 {
+                sql.extend_from_slice(ALL_ROWS.as_bytes());
+            }
+            questions.push(self.server.put_query(&sql)?);
         }
-        if searches.len() > 1 {
-            sql.extend_from_slice(ALL_ROWS.as_bytes());
-        }
-        let question = self.server.put_query(&sql)?;
         self.server.flush()?;
+        questions
+            .into_iter()
+            .try_for_each(|question| self.read_found(keyed, &columns, question, met))
+    }
+
+    /// Reads the rows that a query has found.
+    fn read_found(
+        &mut self,
+        keyed: &KeyedPlan,
+        columns: &[usize],
+        question: Question,
+        met: &mut HashMap<usize, Vec<(usize, Met)>>,
+    ) -> Outcome<()> {
         self.server.begin(question)?;
         let Step::ColumnCount(count) = self.server.step()? else {
             return Err(self.server.error());
@@ -354,10 +481,8 @@ impl Session {
                     .unwrap_or(usize::MAX)
             };
             let (row, key) = (number(0), number(1));
-            if met.get(&row).is_none_or(|(k, _)| key < *k) {
-                let cells = raw.into_iter().zip(payloads).skip(2).collect();
-                met.insert(row, (key, cells));
-            }
+            let cells = raw.into_iter().zip(payloads).skip(2).collect();
+            met.entry(row).or_default().push((key, cells));
         }
         self.meter.opened(opener.opened());
         Ok(())

@@ -177,7 +177,11 @@ fn execute(conn: &mut Conn, statement: &Statement, answer: &mut Answer) -> mysql
     let (text, values) = statement.parameters();
     // The connection keeps prepared statements by their text: the second time, it is the same one.
     let prepared = conn.prep(text)?;
-    let columns = prepared.columns().iter().map(definition).collect();
+    // The client notes the columns of an execution, where the server has told none before.
+    let columns = match prepared.num_columns() {
+        0 => Vec::new(),
+        _ => prepared.columns().iter().map(definition).collect(),
+    };
     answer.prepared = Some((prepared.num_params(), columns));
     let result = conn.exec_iter(&prepared, mysql::Params::from(values))?;
     collect(result, answer)

@@ -283,6 +283,12 @@ impl Refusal {
         Self::of_server(&UNKNOWN_COLUMN, text)
     }
 
+    /// The server's error for a name that may mean two columns, of which one is assigned.
+    pub(crate) fn ambiguous_column(name: &str) -> Self {
+        let text = format!("Column '{name}' in field list is ambiguous");
+        Self::of_server(&AMBIGUOUS, text)
+    }
+
     /// The server's error for a new row, counted from 1, with more or fewer values than columns.
     pub(crate) fn column_count(row: usize) -> Self {
         let text = format!("Column count doesn't match value count at row {row}");

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use onionskin_schema::{Column, Table, TableName};
+use onionskin_value::SqlType;
 
 use crate::errors::Refusal;
 use crate::facts::Facts;
@@ -414,6 +415,17 @@ pub struct Upsert {
     pub columns: Vec<usize>,
     /// Columns that get the same cell in every row that is met.
     pub constants: Vec<Slot>,
+    /// The physical columns that ON DUPLICATE KEY UPDATE assigns in a row that is met.
+    pub assigned: Vec<Assigned>,
+}
+
+/// A column of a row that is met, which gets another value.
+#[derive(Clone, Debug)]
+pub struct Assigned {
+    /// The physical column.
+    pub column: String,
+    /// It gets the new row's value of the same column.
+    pub as_new: bool,
 }
 
 /// The right side of an assignment that tier 2 does.
@@ -528,6 +540,9 @@ pub struct Plan {
     pub row_ends: Vec<usize>,
     /// Calls of `VALUES()` that the server's text has more than the client's: MySQL warns of each.
     pub surplus_values: u64,
+    /// On MySQL, parameters that are compared with plain columns, by literal, and these columns'
+    /// types. What such a value means can depend on the types of the other parameters.
+    pub beside_plain: Vec<(usize, SqlType)>,
     /// Rows that are met count only if they change.
     pub upsert: Option<Box<Upsert>>,
     /// Values are the present time. The server is asked for it before they are bound: see
@@ -576,6 +591,7 @@ impl Plan {
             grouping: None,
             row_ends: Vec::new(),
             surplus_values: 0,
+            beside_plain: Vec::new(),
             upsert: None,
             tells_time: false,
             names,

@@ -97,7 +97,9 @@ pub(crate) fn takes_over(refusal: &Refusal) -> bool {
         &errors::INTERNAL,
         &errors::SERVER_HELD,
     ];
-    !refusal.is_any(&never)
+    // an error of every server
+    let is_servers = refusal.is(&errors::AMBIGUOUS) && refusal.coded().is_some();
+    !refusal.is_any(&never) && !is_servers
 }
 
 /// Whether more rows may be found than are shown.

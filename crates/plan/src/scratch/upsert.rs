@@ -337,6 +337,7 @@ pub(super) fn is_simple(
         folded: None,
         columns: Vec::new(),
         constants: Vec::new(),
+        assigned: Vec::new(),
     };
     let tried = planner.tried(|p| p.on_duplicate(list, &scope, table, None, false, &mut upsert));
     // nothing of the trial stays

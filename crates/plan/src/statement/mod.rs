@@ -125,6 +125,7 @@ pub fn plan(request: &Request) -> Outcome {
             grouping: p.grouping,
             row_ends: p.row_ends,
             surplus_values: p.surplus_values,
+            beside_plain: p.beside_plain,
             upsert: p.upsert.map(Box::new),
             tells_time: p.present.is_asked_for(),
             ..Plan::of(action, names, defines)

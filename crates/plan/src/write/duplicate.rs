@@ -1,15 +1,15 @@
 //! `ON DUPLICATE KEY UPDATE`: constants, and `VALUES(k)` or `new.k` as the new value of `k`.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use onionskin_schema::Table;
-use sqlparser::ast::{Assignment, Expr, Ident};
+use sqlparser::ast::{Assignment, Expr, Function, Ident, visit_expressions};
 
 use super::update::assigned_twice;
 use super::{Old, Target, has_exact_tokens, is_default, physical};
 use crate::errors::{self, NotUnderstood, Refusal};
-use crate::plan::{ColumnUse, Piece, Purpose, Slot, Source, Upsert};
+use crate::plan::{Assigned, ColumnUse, Piece, Purpose, Slot, Source, Upsert};
 use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::scope::{self, Scope};
 use crate::unknown::Place;
@@ -50,9 +50,14 @@ impl Planner<'_> {
             let name = self.assigned_name(assignment)?;
             let column = match self.target(&name, table, Place::Update)? {
                 Target::Protected(column) => column,
-                Target::Plain(_) => {
+                Target::Plain(column) => {
+                    let as_new = is_new_rows(&assignment.value, &column, alias);
+                    upsert.assigned.push(Assigned { column, as_new });
                     if is_default(&assignment.value) {
                         self.note_assigned_default(table, &name);
+                    }
+                    if alias.is_some() {
+                        check_bare_names(&assignment.value, upsert)?;
                     }
                     self.duplicate_value(&assignment.value, scope, alias)?;
                     continue;
@@ -62,7 +67,15 @@ impl Planner<'_> {
                 return assigned_twice(&column).refuse();
             }
             assigned.push(column.index);
-            match self.new_row(&assignment.value, &column, alias)? {
+            let new_row = self.new_row(&assignment.value, &column, alias)?;
+            let as_new = new_row.is_some();
+            upsert
+                .assigned
+                .extend(physical(&column).iter().map(|(name, _)| Assigned {
+                    column: (*name).to_owned(),
+                    as_new,
+                }));
+            match new_row {
                 Some(new_row) => self.assign_new_row(tokens, &column, &new_row, &old, upsert)?,
                 None => {
                     self.assign_constant(tokens, &column, &old, upsert)?;
@@ -226,11 +239,25 @@ impl Planner<'_> {
                 ..source.clone()
             });
         }
-        // bare names mean the old row's columns, which the first source resolves
-        if let Expr::CompoundIdentifier(_) = e {
-            self.scan(e, &with_alias)
-        } else {
-            self.scan(e, scope)
+        // a bare name means a column of the old row that the new row does not have
+        let mut is_bare = false;
+        let mut is_named = false;
+        let _ = visit_expressions(e, |e: &Expr| {
+            is_bare |= matches!(e, Expr::Identifier(_));
+            is_named |= match e {
+                Expr::CompoundIdentifier(parts) => parts.first().is_some_and(|row| {
+                    row.value.eq_ignore_ascii_case(alias.trim_matches('`')) && parts.len() == 2
+                }),
+                _ => false,
+            };
+            ControlFlow::<()>::Continue(())
+        });
+        match (is_bare, is_named) {
+            (false, _) => self.scan(e, &with_alias),
+            (true, false) => self.scan(e, scope),
+            (true, true) => {
+                NotUnderstood::PartOf("a bare name", "an expression with the new row's").refuse()
+            }
         }
     }
 
@@ -244,14 +271,12 @@ impl Planner<'_> {
     ) -> Planned<Option<NewRow>> {
         let named = |ident: &Ident| ident.value.eq_ignore_ascii_case(&column.column().name);
         match value {
-            Expr::Function(f) if matches!(Self::function_name(f).as_str(), "values" | "value") => {
-                match Self::single_argument(f) {
-                    Some((Expr::Identifier(ident), false)) if named(ident) => {
-                        Ok(Some(NewRow::Call(Self::function_name(f))))
-                    }
-                    _ => refuse(&errors::NOT_CONSTANT, column.path()),
+            Expr::Function(f) if is_values(f) => match Self::single_argument(f) {
+                Some((Expr::Identifier(ident), false)) if named(ident) => {
+                    Ok(Some(NewRow::Call(Self::function_name(f))))
                 }
-            }
+                _ => refuse(&errors::NOT_CONSTANT, column.path()),
+            },
             Expr::CompoundIdentifier(parts) => match (parts.as_slice(), alias) {
                 ([row, ident], Some(alias))
                     if row.value.eq_ignore_ascii_case(alias.trim_matches('`')) && named(ident) =>
@@ -262,6 +287,49 @@ impl Planner<'_> {
             },
             _ => Ok(None),
         }
+    }
+}
+
+/// Whether the new value of a plain column is the new row's of the same column.
+fn is_new_rows(value: &Expr, column: &str, alias: Option<&str>) -> bool {
+    let is_column = |ident: &Ident| ident.value.eq_ignore_ascii_case(column);
+    match value {
+        Expr::Function(f) if is_values(f) => matches!(
+            Planner::single_argument(f),
+            Some((Expr::Identifier(ident), false)) if is_column(ident)
+        ),
+        Expr::CompoundIdentifier(parts) => match (parts.as_slice(), alias) {
+            ([row, ident], Some(alias)) => {
+                row.value.eq_ignore_ascii_case(alias.trim_matches('`')) && is_column(ident)
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// `VALUES(k)`, or `VALUE(k)`.
+fn is_values(function: &Function) -> bool {
+    let name = Planner::function_name(function);
+    matches!(name.as_str(), "values" | "value")
+}
+
+/// MySQL's error for a bare name beside a named row that has a column of this name as well. Before
+/// it, no value is looked at.
+fn check_bare_names(value: &Expr, upsert: &Upsert) -> Planned<()> {
+    let given = upsert.rows.first().into_iter().flatten();
+    let given: Vec<&str> = given.map(|(name, _)| name.as_str()).collect();
+    let is_ambiguous = |ident: &Ident| given.iter().any(|n| n.eq_ignore_ascii_case(&ident.value));
+    let found = visit_expressions(value, |e: &Expr| match e {
+        Expr::Identifier(ident) if is_ambiguous(ident) => ControlFlow::Break(ident.value.clone()),
+        // names in there are another row's
+        Expr::Function(f) if is_values(f) => ControlFlow::Break(String::new()),
+        Expr::Subquery(_) => ControlFlow::Break(String::new()),
+        _ => ControlFlow::Continue(()),
+    });
+    match found {
+        ControlFlow::Break(name) if !name.is_empty() => Err(Refusal::ambiguous_column(&name)),
+        _ => Ok(()),
     }
 }
 

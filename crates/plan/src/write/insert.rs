@@ -50,6 +50,7 @@ impl Planner<'_> {
             folded: None,
             columns: Vec::new(),
             constants: Vec::new(),
+            assigned: Vec::new(),
         };
         let to = Destination {
             name,

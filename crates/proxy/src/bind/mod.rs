@@ -23,6 +23,7 @@
 mod buffers;
 mod check;
 mod coerce;
+mod company;
 mod fill;
 mod given;
 mod moments;

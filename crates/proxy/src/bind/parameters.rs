@@ -66,7 +66,12 @@ fn is_moment(literal: &[u8]) -> bool {
     let inner = literal
         .strip_prefix(b"'")
         .and_then(|l| l.strip_suffix(b"'"));
-    let Some(Ok(text)) = inner.map(std::str::from_utf8) else {
+    inner.is_some_and(is_moment_text)
+}
+
+/// The same of a text.
+pub(super) fn is_moment_text(text: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(text) else {
         return false;
     };
     let (date, time) = match text.split_once([' ', 'T']) {
@@ -86,7 +91,7 @@ fn numbers<const N: usize>(text: &str, separator: char) -> Option<[u32; N]> {
     all?.try_into().ok()
 }
 
-fn is_date(text: &str) -> bool {
+pub(super) fn is_date(text: &str) -> bool {
     let Some([year, month, day]) = numbers(text, '-') else {
         return false;
     };
@@ -101,7 +106,7 @@ fn is_date(text: &str) -> bool {
     (1000..=9999).contains(&year) && (1..=days).contains(&day)
 }
 
-fn is_time(text: &str, of_day: bool) -> bool {
+pub(super) fn is_time(text: &str, of_day: bool) -> bool {
     let text = text.strip_prefix('-').filter(|_| !of_day).unwrap_or(text);
     let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
     let hours = if of_day { 23 } else { 838 };

@@ -150,6 +150,7 @@ impl Binder<'_> {
         writer: &mut ExecuteWriter,
         out: &mut Vec<u8>,
     ) -> Outcome<()> {
+        self.must_mean_the_same(pieces)?;
         for piece in pieces {
             match piece {
                 Piece::Rows {

@@ -31,12 +31,15 @@ impl Session {
         let keeps = self.state.family == Family::MariaDb;
         let question = match facts.question.clone() {
             _ if asks_found && self.server.found == Found::Lost => Question::Unclear,
+            Question::Count(_) | Question::Conditions { .. } if self.diagnostics.is_lost => {
+                Question::Unclear
+            }
             Question::Count(_)
             | Question::Conditions {
                 errors_only: false, ..
             } if self.diagnostics.unclear => Question::Unclear,
             Question::Cells(items)
-                if self.diagnostics.unclear
+                if (self.diagnostics.unclear || self.diagnostics.is_lost)
                     && items
                         .iter()
                         .any(|i| matches!(i, Item::WarningCount | Item::ErrorCount)) =>
@@ -113,7 +116,8 @@ impl Session {
     /// the client's statement would keep it.
     pub(crate) fn save_list(&mut self) -> Outcome<()> {
         let kept = &self.diagnostics;
-        let is_known = kept.list.is_some() || kept.error.is_some() || kept.hides_servers;
+        let is_known =
+            kept.list.is_some() || kept.error.is_some() || kept.hides_servers || kept.is_lost;
         if !std::mem::take(&mut self.current.keeps_list) || is_known {
             return Ok(());
         }

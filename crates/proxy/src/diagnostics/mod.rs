@@ -39,6 +39,9 @@ pub(crate) struct Diagnostics {
     pub of_earlier: bool,
     /// Which warnings stand beside an error is not known.
     pub unclear: bool,
+    /// MariaDB may keep its list over the statement, and a question of the proxy's own has ended
+    /// it.
+    pub is_lost: bool,
     /// The warnings are of several rows, and do not say of which.
     pub of_several: bool,
     /// Every row that the server finds raises the warnings: those of an `UPDATE`.
@@ -82,6 +85,7 @@ impl Diagnostics {
             || self.found_rows.is_some()
             || self.shows_tokens
             || self.hides_servers
+            || self.is_lost
     }
 
     /// A new statement begins.
@@ -94,6 +98,7 @@ impl Diagnostics {
         self.hides_servers = false;
         self.of_earlier = false;
         self.unclear = false;
+        self.is_lost = false;
         self.if_met.clear();
         self.error = None;
         self.error_times = 0;

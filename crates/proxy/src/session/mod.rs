@@ -347,7 +347,9 @@ impl Session {
         if !std::mem::take(&mut self.server.untold) {
             return Ok(());
         }
-        self.read_state()?;
+        // MariaDB keeps its list over statements that set variables
+        self.current.keeps_list = self.server.may_hold_list && self.state.family == Family::MariaDb;
+        self.aside(Self::read_state)?;
         self.server.untold = false;
         // another role sees other tables
         if !self.account.is_private() {

@@ -175,6 +175,8 @@ impl Session {
         if !changed && !matches!(done, Err(Failure::Stale)) {
             self.current.interfered = true;
             if let Some(list) = list {
+                // it counts what it does not show
+                self.current.unclear |= list.is_empty();
                 self.current.list = Some(logical_list(list, keyed));
             }
         }
@@ -246,6 +248,8 @@ impl Session {
             let about = "a text that cannot be read";
             return Err(Failure::refused(&errors::SNAPSHOT, about));
         }
+        let is_lost = self.state.family == Family::MariaDb
+            && (self.diagnostics.any() || self.server.may_hold_list);
         // in letters that no character set for results changes
         let (names, warnings) = self.server.rows_and_warnings(
             "SELECT DISTINCT HEX(CONVERT(TABLE_NAME USING utf8mb4)) FROM information_schema.COLUMNS WHERE COLUMN_NAME LIKE '%$enc'",
@@ -279,6 +283,8 @@ impl Session {
             return Err(Failure::refused(&errors::DYNAMIC, "a statement text"));
         }
         self.diagnostics.clear();
+        self.diagnostics.is_lost = is_lost;
+        self.diagnostics.of_earlier = is_lost;
         self.current.finds = Finds::Unknown;
         let scoped = match self.state.family {
             Family::MariaDb => onionskin_plan::scoped(sql, self.space.settings.lex)?,
