@@ -27,6 +27,8 @@ on_both_servers!(
     rows_that_leave_their_key_are_not_met_by_it,
     numbers_that_a_failed_insert_has_given,
     lists_of_warnings_over_settings,
+    warnings_of_values_beside_an_error,
+    rows_to_be_changed_are_found_by_values_of_their_type,
 );
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, k INT {eq, range}, r DOUBLE {}, g INT, d DOUBLE, \
@@ -588,4 +590,41 @@ fn lists_of_warnings_over_settings(kind: Kind) {
         pair.say("SELECT 1 FROM nowhere");
         pair.same_or_refused(question);
     }
+}
+
+/// MySQL warns of VALUES() once more where it prepares a statement again, which depends on the
+/// types of its parameters.
+fn warnings_of_values_beside_an_error(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    pair.same(
+        "CREATE TABLE narrow (id BIGINT PRIMARY KEY, k SMALLINT UNSIGNED {eq}, \
+         c VARCHAR(1) COLLATE latin1_swedish_ci NOT NULL)",
+    );
+    let sql = "INSERT INTO narrow (id, k, c) VALUES (?, ?, ?) \
+               ON DUPLICATE KEY UPDATE k = VALUES(k), c = VALUES(c)";
+    for question in ["SHOW WARNINGS", "SELECT @@warning_count", "SHOW ERRORS"] {
+        for k in [Value::NULL, Value::from(7)] {
+            pair.same_if_done_with(sql, &[Value::from(27), k, Value::from("ł")]);
+            pair.same_or_refused(question);
+        }
+    }
+}
+
+/// A change whose rows the proxy reads first is another statement with fewer parameters.
+fn rows_to_be_changed_are_found_by_values_of_their_type(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    pair.same("CREATE TABLE changed (id INT PRIMARY KEY, n SMALLINT, w CHAR(1), d DATE {})");
+    pair.same("INSERT INTO changed VALUES (1, 1, 'a', NULL), (12, 2, 'b', '2000-01-01')");
+    let mut done = 0;
+    for id in ["", "abc", "12abc", "12"] {
+        let parameters = ["2", "日", "9999-12-31", id].map(Value::from);
+        let sql = "UPDATE changed SET n = ?, w = ?, d = ? WHERE id = ?";
+        done += usize::from(pair.same_if_done_with(sql, &parameters));
+        pair.same("SELECT * FROM changed ORDER BY id");
+    }
+    assert!(done > 0);
 }

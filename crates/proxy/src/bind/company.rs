@@ -27,6 +27,15 @@ impl Binder<'_> {
         Err(Failure::refused(&errors::VALUE, about))
     }
 
+    /// Whether a parameter beside a plain column may mean something else in a statement with other
+    /// parameters.
+    pub(super) fn may_read_otherwise(&self, index: usize) -> bool {
+        let beside_plain = &self.keyed.plan.beside_plain;
+        beside_plain
+            .iter()
+            .any(|(of, ty)| *of == index && !self.values.means_the_same(index, ty))
+    }
+
     /// Whether a plain server may prepare the statement again where the server here does not.
     fn has_other_types(&self, pieces: &[Piece]) -> bool {
         pieces.iter().any(|piece| match piece {

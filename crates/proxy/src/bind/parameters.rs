@@ -167,6 +167,10 @@ impl Binder<'_> {
         let Some(literal) = self.values.literals.get(index) else {
             return Ok(false);
         };
+        if self.may_read_otherwise(index) {
+            let about = "a parameter beside a plain column that MySQL reads by its company";
+            return Err(Failure::refused(&errors::VALUE, about));
+        }
         let mut value = Vec::new();
         let mut is_negative = false;
         match (

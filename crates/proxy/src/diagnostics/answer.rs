@@ -29,17 +29,19 @@ impl Session {
             return Err(NotUnderstood::LastStatement("a prepared question").into());
         }
         let keeps = self.state.family == Family::MariaDb;
+        // with max_error_count = 0 the server counts what it does not show
+        let is_count_lost =
+            self.diagnostics.is_lost || self.diagnostics.list.as_ref().is_some_and(Vec::is_empty);
         let question = match facts.question.clone() {
             _ if asks_found && self.server.found == Found::Lost => Question::Unclear,
-            Question::Count(_) | Question::Conditions { .. } if self.diagnostics.is_lost => {
-                Question::Unclear
-            }
+            Question::Conditions { .. } if self.diagnostics.is_lost => Question::Unclear,
+            Question::Count(_) if is_count_lost => Question::Unclear,
             Question::Count(_)
             | Question::Conditions {
                 errors_only: false, ..
             } if self.diagnostics.unclear => Question::Unclear,
             Question::Cells(items)
-                if (self.diagnostics.unclear || self.diagnostics.is_lost)
+                if (self.diagnostics.unclear || is_count_lost)
                     && items
                         .iter()
                         .any(|i| matches!(i, Item::WarningCount | Item::ErrorCount)) =>

@@ -49,6 +49,7 @@ impl Session {
                         .then(|| (packet.code, packet.message.to_vec())),
                     row_count: list.is_some().then_some(-1),
                     list,
+                    is_lost: run.is_lost,
                     ..Diagnostics::default()
                 };
                 kept.failed_at_server(packet.code, self.state.family);

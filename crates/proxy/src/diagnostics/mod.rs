@@ -39,8 +39,8 @@ pub(crate) struct Diagnostics {
     pub of_earlier: bool,
     /// Which warnings stand beside an error is not known.
     pub unclear: bool,
-    /// MariaDB may keep its list over the statement, and a question of the proxy's own has ended
-    /// it.
+    /// The server's list may be another one than a plain server's. On MariaDB, a question of the
+    /// proxy's own has ended one that would stay.
     pub is_lost: bool,
     /// The warnings are of several rows, and do not say of which.
     pub of_several: bool,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{Action, Piece, Template, Text, errors};
+use onionskin_value::Family;
 use onionskin_wire::ColumnType;
 use onionskin_wire::messages::{ComStmtExecute, CursorType, ExecuteWriter, Param};
 
@@ -47,6 +48,9 @@ impl Session {
         let keyed = Arc::clone(&statement.keyed);
         self.statements.open.insert(id, statement);
         self.diagnostics.shows_tokens |= keyed.warns_of_tokens();
+        self.current.is_lost = done.is_err()
+            && self.state.family == Family::MySql
+            && keyed.plan.facts.values_calls > 0;
         if done.is_ok() {
             self.has_found_by(&keyed.plan.action);
         }

@@ -175,8 +175,6 @@ impl Session {
         if !changed && !matches!(done, Err(Failure::Stale)) {
             self.current.interfered = true;
             if let Some(list) = list {
-                // it counts what it does not show
-                self.current.unclear |= list.is_empty();
                 self.current.list = Some(logical_list(list, keyed));
             }
         }

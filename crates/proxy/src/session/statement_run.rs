@@ -50,6 +50,9 @@ pub(crate) struct StatementRun {
     pub reworded: bool,
     /// There are warnings beside the error, and it is not known which.
     pub unclear: bool,
+    /// Nor is it known which of the server's stand there at a plain server: MySQL warns of
+    /// `VALUES()` once more where it prepares a statement again.
+    pub is_lost: bool,
     /// `div_precision_increment` of its preparation, where that is the one that counts.
     pub increment: Option<u8>,
 }
@@ -80,5 +83,6 @@ impl StatementRun {
         self.list = None;
         self.reworded = false;
         self.unclear = false;
+        self.is_lost = false;
     }
 }
