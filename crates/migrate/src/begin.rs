@@ -15,6 +15,7 @@ use crate::definition::{self, Planned};
 use crate::done::Done;
 use crate::error::{MigrateError, Result};
 use crate::facts::{self, Facts};
+use crate::foreign_catalog;
 use crate::foreign_keys::{self, Moves};
 use crate::imprint::Known;
 use crate::job::Job;
@@ -115,7 +116,7 @@ impl Job {
         old: &Facts,
         id: String,
     ) -> Result<State> {
-        let foreign_keys = foreign_keys::read(control, &self.database, &self.table)?;
+        let foreign_keys = foreign_catalog::read(control, &self.database, &self.table)?;
         Ok(State {
             version: match foreign_keys.is_empty() {
                 true => VERSION,

@@ -43,13 +43,14 @@ use onionskin_schema::{identifier, same_name};
 use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
-use crate::facts::{Facts, family, name_literal};
+use crate::facts::Facts;
+use crate::foreign_catalog::{indexes, pointing_at, same};
 use crate::job::Job;
 use crate::preflight::Names;
 use crate::statement::mark;
 
 /// What stands behind the name of an index while it is renamed.
-const RENAMED: &str = "$onionskin";
+pub(crate) const RENAMED: &str = "$onionskin";
 /// Longest name of an index.
 const LONGEST: usize = 64;
 
@@ -74,109 +75,6 @@ pub(crate) struct Moves<'a> {
     /// The migration's.
     pub id: &'a str,
     pub family: Family,
-}
-
-/// All foreign keys of a table and to it, in a fixed order, but for those of the new table. An
-/// error if there are some that the account may not see.
-pub(crate) fn read(session: &mut Session, database: &str, table: &str) -> Result<Vec<ForeignKey>> {
-    let mut found = visible(session, database, table)?;
-    let pointing = found
-        .iter()
-        .filter(|key| same(&key.parent_database, &key.parent, database, table));
-    if pointing_at(session, database, table)? > pointing.count() {
-        return Err(MigrateError::Refused {
-            table: format!("{database}.{table}"),
-            reason: "a foreign key points at it from a table that this account may not see: \
-                     drop it first, and add it again afterwards"
-                .into(),
-        });
-    }
-    let new = Names::of(table).new;
-    found.retain(|key| !same(&key.database, &key.table, database, &new));
-    Ok(found)
-}
-
-fn visible(session: &mut Session, database: &str, table: &str) -> Result<Vec<ForeignKey>> {
-    let here = |schema: &str, name: &str| {
-        format!(
-            "{schema} = {} AND {name} = {}",
-            name_literal(database),
-            name_literal(table)
-        )
-    };
-    let rows = session
-        .texts(&format!(
-            "SELECT k.CONSTRAINT_NAME, k.TABLE_SCHEMA, k.TABLE_NAME, k.COLUMN_NAME, \
-             k.REFERENCED_TABLE_SCHEMA, k.REFERENCED_TABLE_NAME, k.REFERENCED_COLUMN_NAME, \
-             r.DELETE_RULE, r.UPDATE_RULE \
-             FROM information_schema.KEY_COLUMN_USAGE k JOIN information_schema.REFERENTIAL_CONSTRAINTS r \
-             ON r.CONSTRAINT_SCHEMA = k.CONSTRAINT_SCHEMA AND r.CONSTRAINT_NAME = k.CONSTRAINT_NAME AND r.TABLE_NAME = k.TABLE_NAME \
-             WHERE k.REFERENCED_TABLE_NAME IS NOT NULL AND (({}) OR ({})) \
-             ORDER BY k.TABLE_SCHEMA, k.TABLE_NAME, k.CONSTRAINT_NAME, k.ORDINAL_POSITION",
-            here("k.TABLE_SCHEMA", "k.TABLE_NAME"),
-            here("k.REFERENCED_TABLE_SCHEMA", "k.REFERENCED_TABLE_NAME")
-        ))
-        .map_err(MigrateError::sql("reading the foreign keys"))?;
-    let mut keys: Vec<ForeignKey> = Vec::new();
-    for row in rows {
-        let cell = |at: usize| row.get(at).cloned().flatten().unwrap_or_default();
-        let is_next = |last: &ForeignKey| {
-            (&last.database, &last.table, &last.name) == (&cell(1), &cell(2), &cell(0))
-        };
-        if !keys.last().is_some_and(is_next) {
-            keys.push(ForeignKey {
-                name: cell(0),
-                database: cell(1),
-                table: cell(2),
-                columns: Vec::new(),
-                parent_database: cell(4),
-                parent: cell(5),
-                parent_columns: Vec::new(),
-                on_delete: cell(7),
-                on_update: cell(8),
-            });
-        }
-        if let Some(last) = keys.last_mut() {
-            last.columns.push(cell(3));
-            last.parent_columns.push(cell(6));
-        }
-    }
-    Ok(keys)
-}
-
-/// How many foreign keys point at a table, by the engine's own catalogue: that of the server shows
-/// those of tables only that the account may see.
-fn pointing_at(session: &mut Session, database: &str, table: &str) -> Result<usize> {
-    let list = match family(session)? {
-        Family::MySql => "INNODB_FOREIGN",
-        Family::MariaDb => "INNODB_SYS_FOREIGN",
-    };
-    // Characters that cannot stand in a file's name are written there in another way.
-    let file_name = |name: &str| {
-        name.chars().fold(String::new(), |mut text, c| {
-            match c.is_ascii_alphanumeric() || c == '_' {
-                true => text.push(c),
-                false => text.push_str(&format!("@{:04x}", u32::from(c))),
-            }
-            text
-        })
-    };
-    let names = [
-        format!("{database}/{table}"),
-        format!("{}/{}", file_name(database), file_name(table)),
-    ];
-    let count = session
-        .text(&format!(
-            "SELECT COUNT(*) FROM information_schema.{list} WHERE REF_NAME IN ({}, {})",
-            name_literal(&names[0]),
-            name_literal(&names[1])
-        ))
-        .map_err(MigrateError::sql("reading the foreign keys"))?;
-    Ok(count.parse().unwrap_or(0))
-}
-
-fn same(database: &str, table: &str, other_database: &str, other: &str) -> bool {
-    same_name(database, other_database) && same_name(table, other)
 }
 
 /// An error if a key is over a column that is protected in one of the tables, or becomes another
@@ -246,7 +144,7 @@ impl Job {
 
 impl Moves<'_> {
     /// Whether the table itself has the key.
-    fn is_own(&self, key: &ForeignKey) -> bool {
+    pub fn is_own(&self, key: &ForeignKey) -> bool {
         same(&key.database, &key.table, self.database, self.table)
     }
 
@@ -256,7 +154,7 @@ impl Moves<'_> {
     }
 
     /// Whether the server changes rows of the table by it.
-    fn cascades(&self, key: &ForeignKey) -> bool {
+    pub fn cascades(&self, key: &ForeignKey) -> bool {
         self.is_own(key) && (changes_rows(&key.on_delete) || changes_rows(&key.on_update))
     }
 
@@ -266,16 +164,16 @@ impl Moves<'_> {
     }
 
     /// A key's name until it has its own again.
-    fn temporary(&self, at: usize) -> String {
+    pub fn temporary(&self, at: usize) -> String {
         format!("{}_onionskin_f{at}", self.table)
     }
 
     /// The name of the key of the new table that follows another table's changes.
-    fn following(&self, at: usize) -> String {
+    pub fn following(&self, at: usize) -> String {
         format!("{}_onionskin_w{at}", self.table)
     }
 
-    fn add(&self, key: &ForeignKey, name: &str, parent: &str) -> String {
+    pub fn add(&self, key: &ForeignKey, name: &str, parent: &str) -> String {
         let list = |names: &[String]| {
             let quoted: Vec<String> = names.iter().map(|name| identifier(name)).collect();
             quoted.join(", ")
@@ -302,7 +200,7 @@ impl Moves<'_> {
     }
 
     /// The key with which the new table follows another table's changes.
-    fn add_following(&self, at: usize) -> String {
+    pub fn add_following(&self, at: usize) -> String {
         let cascading = |action: &str| match changes_rows(action) {
             true => action.to_owned(),
             false => "CASCADE".to_owned(),
@@ -316,7 +214,7 @@ impl Moves<'_> {
         self.add(&follower, &self.following(at), &key.parent)
     }
 
-    fn alter(&self, database: &str, table: &str, parts: &[String]) -> String {
+    pub fn alter(&self, database: &str, table: &str, parts: &[String]) -> String {
         format!(
             "{}ALTER TABLE {}.{} {}",
             mark(self.id),
@@ -470,107 +368,6 @@ impl Moves<'_> {
         self.keys.iter().filter(here).count()
     }
 
-    /// Brings all keys to where they belong. Returns what has to be told: how many rows of the
-    /// table have no counterpart, where a kill has left it without a key. `session` may hold no
-    /// lock.
-    pub fn settle(&self, session: &mut Session, moment: Moment) -> Result<Vec<String>> {
-        if self.keys.is_empty() {
-            return Ok(Vec::new());
-        }
-        self.rename_indexes_back(session)?;
-        let work = self.misplaced(session, moment)?;
-        if work.first.0.is_empty() && work.then.0.is_empty() {
-            return Ok(Vec::new());
-        }
-        // Servers do not look at a key that changes while a statement that it concerns is at work.
-        let doing = || MigrateError::sql("locking tables to give foreign keys back");
-        let mut locks = Vec::new();
-        for table in [self.table, self.new, self.old] {
-            if exists(session, self.database, table)? {
-                let name = format!("{}.{}", identifier(self.database), identifier(table));
-                locks.push(format!("{name} WRITE"));
-            }
-        }
-        locks.extend(self.locks());
-        session
-            .run_until_done(&format!("LOCK TABLES {}", locks.join(", ")))
-            .map_err(doing())?;
-        let missing = self.mend(session, moment);
-        session.run("UNLOCK TABLES").map_err(doing())?;
-        let mut told = Vec::new();
-        for key in missing? {
-            told.extend(orphans(session, key)?);
-        }
-        Ok(told)
-    }
-
-    /// The same in a session that holds the locks. Returns the keys that were missing.
-    pub fn mend(&self, session: &mut Session, moment: Moment) -> Result<Vec<&ForeignKey>> {
-        let work = self.misplaced(session, moment)?;
-        unchecked(session, |session| {
-            for ((database, table), parts) in work.first.0.iter().chain(&work.then.0) {
-                session.run_until_done(&self.alter(database, table, parts))?;
-            }
-            Ok(())
-        })
-        .map_err(MigrateError::sql("giving foreign keys back"))?;
-        Ok(work.missing.iter().map(|&at| &self.keys[at]).collect())
-    }
-
-    /// What is not where it belongs.
-    fn misplaced(&self, session: &mut Session, moment: Moment) -> Result<Mending> {
-        let other = match moment {
-            Moment::Before => self.new,
-            Moment::After => self.old,
-        };
-        let follows = moment == Moment::Before && exists(session, self.database, other)?;
-        let mut there = visible(session, self.database, self.table)?;
-        there.extend(visible(session, self.database, other)?);
-        let mut mending = Mending::default();
-        for (at, key) in self.keys.iter().enumerate() {
-            let found = |table: &str, name: &str| {
-                there.iter().find(|found| {
-                    same(&found.database, &found.table, &key.database, table)
-                        && same_name(&found.name, name)
-                })
-            };
-            let drop = |name: &str| format!("DROP FOREIGN KEY {}", identifier(name));
-            let add = |name: &str| self.add(key, name, &key.parent);
-            let (temporary, following) = (self.temporary(at), self.following(at));
-            let is_left = found(&key.table, &temporary).is_some();
-            let (mut first, mut then) = (Vec::new(), Vec::new());
-            match found(&key.table, &key.name) {
-                Some(found) if same_name(&found.parent, &key.parent) => {
-                    then.extend(is_left.then(|| drop(&temporary)));
-                }
-                Some(_) => {
-                    first.push(drop(&key.name));
-                    first.extend((!is_left).then(|| add(&temporary)));
-                    then.extend([drop(&temporary), add(&key.name)]);
-                }
-                None => {
-                    then.extend(is_left.then(|| drop(&temporary)));
-                    then.push(add(&key.name));
-                    mending.missing.extend((!is_left).then_some(at));
-                }
-            }
-            then.extend(found(&key.table, &following).map(|_| drop(&following)));
-            mending.first.add(&key.database, &key.table, first);
-            mending.then.add(&key.database, &key.table, then);
-            if self.is_own(key) {
-                let mut beside = Vec::new();
-                beside.extend(found(other, &key.name).map(|_| drop(&key.name)));
-                match (found(other, &following), follows && self.cascades(key)) {
-                    (Some(_), false) => beside.push(drop(&following)),
-                    (None, true) => beside.push(self.add_following(at)),
-                    _ => {}
-                }
-                mending.first.add(&key.database, other, beside);
-            }
-        }
-        Ok(mending)
-    }
-
     /// Makes indexes that may be the server's own, made for a key, such that stay with the key's
     /// change. `session` may hold no lock.
     pub fn make_all_explicit(&self, session: &mut Session) -> Result<()> {
@@ -629,61 +426,10 @@ impl Moves<'_> {
         renamed.map_err(&doing)?;
         Ok(())
     }
-
-    /// After a kill in the midst of it.
-    fn rename_indexes_back(&self, session: &mut Session) -> Result<()> {
-        let tables: BTreeSet<(&str, &str)> = self
-            .keys
-            .iter()
-            .map(|key| (key.database.as_str(), key.table.as_str()))
-            .collect();
-        for (database, table) in tables {
-            let renames: Vec<String> = indexes(session, database, table)?
-                .into_iter()
-                .filter_map(|(name, _)| {
-                    let before = name.strip_suffix(RENAMED)?;
-                    Some(format!(
-                        "RENAME INDEX {} TO {}",
-                        identifier(&name),
-                        identifier(before)
-                    ))
-                })
-                .collect();
-            if !renames.is_empty() {
-                session
-                    .run_until_done(&self.alter(database, table, &renames))
-                    .map_err(MigrateError::sql("renaming an index of a foreign key"))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Parts of ALTER TABLE, by their tables.
-#[derive(Default)]
-struct Alterations(BTreeMap<(String, String), Vec<String>>);
-
-impl Alterations {
-    fn add(&mut self, database: &str, table: &str, parts: Vec<String>) {
-        if !parts.is_empty() {
-            let table = (database.to_owned(), table.to_owned());
-            self.0.entry(table).or_default().extend(parts);
-        }
-    }
-}
-
-/// What is not where it belongs.
-#[derive(Default)]
-struct Mending {
-    /// What makes names free.
-    first: Alterations,
-    then: Alterations,
-    /// Keys that their tables do not have at all, under any name.
-    missing: Vec<usize>,
 }
 
 /// Runs it without `foreign_key_checks`: definitions are changed without a look at the rows.
-fn unchecked<T>(
+pub(crate) fn unchecked<T>(
     session: &mut Session,
     run: impl FnOnce(&mut Session) -> std::result::Result<T, SqlError>,
 ) -> std::result::Result<T, SqlError> {
@@ -698,68 +444,4 @@ fn unchecked<T>(
 
 fn is_same_list(one: &[String], other: &[String]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(a, b)| same_name(a, b))
-}
-
-fn exists(session: &mut Session, database: &str, table: &str) -> Result<bool> {
-    let count = session
-        .text(&format!(
-            "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}",
-            name_literal(database),
-            name_literal(table)
-        ))
-        .map_err(MigrateError::sql("reading the foreign keys"))?;
-    Ok(count == "1")
-}
-
-/// Indexes that are not unique, with their columns.
-fn indexes(
-    session: &mut Session,
-    database: &str,
-    table: &str,
-) -> Result<Vec<(String, Vec<String>)>> {
-    let rows = session
-        .texts(&format!(
-            "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
-             WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} AND NON_UNIQUE = 1 ORDER BY INDEX_NAME, SEQ_IN_INDEX",
-            name_literal(database),
-            name_literal(table)
-        ))
-        .map_err(MigrateError::sql("reading the indexes of a foreign key"))?;
-    let mut indexes: Vec<(String, Vec<String>)> = Vec::new();
-    for row in rows {
-        let cell = |at: usize| row.get(at).cloned().flatten().unwrap_or_default();
-        match indexes.last_mut() {
-            Some((name, columns)) if *name == cell(0) => columns.push(cell(1)),
-            _ => indexes.push((cell(0), vec![cell(1)])),
-        }
-    }
-    Ok(indexes)
-}
-
-/// How many rows of a key have no counterpart, as a sentence; nothing if there is none.
-fn orphans(session: &mut Session, key: &ForeignKey) -> Result<Option<String>> {
-    let pairs = || key.columns.iter().zip(&key.parent_columns);
-    let on: Vec<String> = pairs()
-        .map(|(own, theirs)| format!("c.{} = p.{}", identifier(own), identifier(theirs)))
-        .collect();
-    let set: Vec<String> = pairs()
-        .map(|(own, _)| format!("c.{} IS NOT NULL", identifier(own)))
-        .collect();
-    let count = session
-        .text(&format!(
-            "SELECT COUNT(*) FROM {}.{} c LEFT JOIN {}.{} p ON {} WHERE {} AND p.{} IS NULL",
-            identifier(&key.database),
-            identifier(&key.table),
-            identifier(&key.parent_database),
-            identifier(&key.parent),
-            on.join(" AND "),
-            set.join(" AND "),
-            identifier(&key.parent_columns[0])
-        ))
-        .map_err(MigrateError::sql("looking for rows without a counterpart"))?;
-    let told = format!(
-        "the foreign key {} of {} was missing for a time and is back: {count} rows of {} have no counterpart in {}",
-        key.name, key.table, key.table, key.parent
-    );
-    Ok((count != "0").then_some(told))
 }

@@ -14,7 +14,8 @@ use crate::done::{Done, plaintext_logs};
 use crate::engine::Engine;
 use crate::error::{MigrateError, Result};
 use crate::facts;
-use crate::foreign_keys::{self, Moment};
+use crate::foreign_catalog;
+use crate::foreign_keys::Moment;
 use crate::imprint::{Known, made};
 use crate::job::Job;
 use crate::locks::free_number;
@@ -100,7 +101,7 @@ impl Job {
         let old = Known::noted(old, &state.original)?;
         self.must_be_pinned(&[&old.logical])?;
         preflight::check_table(control, &old)?;
-        let foreign_keys = foreign_keys::read(control, &self.database, &self.table)?;
+        let foreign_keys = foreign_catalog::read(control, &self.database, &self.table)?;
         match foreign_keys == state.foreign_keys {
             true => Ok(old),
             false => Err(MigrateError::Changed(

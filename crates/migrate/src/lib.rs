@@ -28,7 +28,7 @@
 //! | `snapshots` | transactions that would see a part of the rows |
 //! | `switch` | the last moment |
 //! | `stragglers` | what was written to the old table behind it |
-//! | `foreign_keys` | keys of the table and to it, which change places with it |
+//! | `foreign_keys`, `foreign_catalog`, `foreign_mending`, `neighbours` | keys of the table and to it, which change places with it |
 //! | `conflict` | rows that the new table does not take |
 //! | `reverse` | after it: the old table is fed, and the way back |
 //! | `throttle`, `replicas`, `brake` | waiting for others; making writers wait that never would |
@@ -45,12 +45,15 @@ mod done;
 mod engine;
 mod error;
 mod facts;
+mod foreign_catalog;
 mod foreign_keys;
+mod foreign_mending;
 mod forward;
 mod imprint;
 mod job;
 mod locks;
 mod modify;
+mod neighbours;
 mod operation;
 mod phase;
 mod pinned;

@@ -168,8 +168,8 @@ impl Aftermath<'_> {
         let mut session = Session::connect(self.login)?;
         (self.register)(&mut session)?;
         self.route.prepare(&mut session)?;
-        // Foreign keys point at the table that is written by now: what is replaced must not take the
-        // rows of others with it.
+        // Foreign keys point at the table that is written by now: what is replaced must not take
+        // the rows of others with it.
         session.run("SET lock_wait_timeout = 2, wait_timeout = 30, foreign_key_checks = 0")?;
         let feed = self.feed(
             session.id(),

@@ -68,8 +68,8 @@ impl Account {
         names: &[TableName],
     ) -> Outcome<HashSet<TableName>> {
         let mut databases: BTreeSet<String> = names.iter().map(|n| n.database.clone()).collect();
-        // A name may stand for databases that are spelled otherwise, and whoever asks about it later
-        // asks for the lists of those.
+        // A name may stand for databases that are spelled otherwise, and whoever asks about it
+        // later asks for the lists of those.
         let known = self.lists.read();
         let spelled: Vec<&[String]> = databases
             .iter()
