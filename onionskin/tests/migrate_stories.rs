@@ -658,14 +658,18 @@ fn what_no_tool_should_try_is_refused(kind: Kind) {
     }
     let tables = session.text("SHOW TABLES LIKE 'mine%'").unwrap();
     assert_eq!(tables, "mine\nmine_onionskin\nmine_onionskin_new");
-    // A key of a table in another database.
+    keys_of_other_databases(&server, &mut session);
+}
+
+/// A key of a table in another database.
+fn keys_of_other_databases(server: &Server, session: &mut Session) {
     session.must("CREATE DATABASE `else-where`");
     session.must("CREATE TABLE `else-where`.child (a INT PRIMARY KEY, FOREIGN KEY (a) REFERENCES app.mine (a))");
     session.must("DROP TABLE mine_onionskin, mine_onionskin_new");
     let shown = session
         .text("SHOW CREATE TABLE `else-where`.child")
         .unwrap();
-    must_migrate(&server, None, &["app.mine", "--rebuild", "--drop-old"]);
+    must_migrate(server, None, &["app.mine", "--rebuild", "--drop-old"]);
     let after = session
         .text("SHOW CREATE TABLE `else-where`.child")
         .unwrap();
@@ -675,6 +679,6 @@ fn what_no_tool_should_try_is_refused(kind: Kind) {
     session.must("GRANT ALL ON app.* TO 'mover'@'%'");
     session.must("GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO 'mover'@'%'");
     let arguments = ["app.mine", "--rebuild", "--user", "mover"];
-    let text = must_not_migrate(&server, None, &arguments);
+    let text = must_not_migrate(server, None, &arguments);
     assert!(text.contains("may not see"), "{text}");
 }
