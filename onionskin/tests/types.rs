@@ -27,6 +27,9 @@ mod protocol;
 #[path = "types/fixed_binary.rs"]
 mod fixed_binary;
 
+#[path = "types/wildcards.rs"]
+mod wildcards;
+
 use ::mysql::Value;
 use bits::bits;
 use connections::{
@@ -43,6 +46,7 @@ use fixed_binary::{
 use members::members_of_enum_and_set;
 use protocol::{cursors_and_long_data, statements_in_texts};
 use support::*;
+use wildcards::a_wildcard_gives_what_a_type_can_have;
 
 on_both_servers!(
     members_of_enum_and_set,
@@ -57,6 +61,7 @@ on_both_servers!(
     announced_collations,
     character_sets_that_stand_for_other_collations,
     signed_zeros,
+    a_wildcard_gives_what_a_type_can_have,
     uuid_and_inet_are_stored,
     uuid_and_inet_are_found,
     uuid_and_inet_are_defined,

@@ -177,6 +177,18 @@ pub fn check_protectable(column: &NewColumn, family: Family) -> Result<(), Schem
     Ok(())
 }
 
+/// Those of the capabilities that a column of this type can have.
+pub fn possible(capabilities: &Capabilities, sql_type: &SqlType) -> Capabilities {
+    let comparable = sql_type.is_comparable();
+    let joins = comparable && !sql_type.is_enumerated();
+    Capabilities {
+        eq: capabilities.eq && comparable,
+        range: capabilities.range && comparable && sql_type.order_width().is_some(),
+        like: capabilities.like && has_grams(sql_type),
+        join: capabilities.join.clone().filter(|_| joins),
+    }
+}
+
 fn check_capabilities(
     name: &str,
     sql_type: &SqlType,

@@ -75,7 +75,7 @@ pub use computed::{computed_default, default_sql, is_present_time, present_time,
 pub use copy::{copy_definition, split_foreign_keys};
 pub use ddl::{
     MAX_INLINE_CELL, NewColumn, check_protectable, constraint_name, guard_name, index_column_name,
-    is_our_constraint, is_reserved_name, physical_definitions,
+    is_our_constraint, is_reserved_name, physical_definitions, possible,
 };
 pub use display::{Dialect, bits_of_default, canonical_default};
 pub use enforced::SeenColumn;

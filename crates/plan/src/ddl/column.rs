@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use onionskin_schema::{Capabilities, Check, DefaultLiteral, NewColumn, Surrogate};
+use onionskin_schema::{Capabilities, Check, DefaultLiteral, NewColumn, Surrogate, possible};
 use onionskin_value::{Family, Kind, SqlType};
 
 use super::check;
@@ -124,6 +124,11 @@ pub(super) fn column_definition(
     written.check_words(family)?;
     let says_null = written.says_null || written.defaults_to_null();
     let sql_type = written.sql_type(table_collation, request.settings)?;
+    // A wildcard is for columns of any type.
+    let capabilities = match by_wildcard {
+        true => possible(&wanted.capabilities, &sql_type),
+        false => wanted.capabilities,
+    };
     let kind = written.key.map(|key| match key {
         OwnKey::Primary => KeyKind::Primary,
         OwnKey::Unique => KeyKind::Unique,
@@ -143,7 +148,7 @@ pub(super) fn column_definition(
         checks: Vec::new(),
         own_checks: Vec::new(),
         invisible: written.invisible,
-        capabilities: wanted.capabilities,
+        capabilities,
         without_grams: false,
         column_id: [0; 4],
         table_id: [0; 8],
