@@ -537,6 +537,21 @@ fn a_key_that_is_added_meanwhile_ends_it(server: &Server, session: &mut Session)
     must_migrate(server, None, &["app.t", "--abort"]);
     session.must("DROP TABLE app.late");
     nothing_is_left(session);
+    // One that goes is not brought back.
+    must_migrate(
+        server,
+        None,
+        &["app.t", "--rebuild", "--cut-over", "postpone"],
+    );
+    session.must("ALTER TABLE app.child DROP FOREIGN KEY child_ibfk_1");
+    let text = must_not_migrate(server, None, &["app.t", "--resume"]);
+    assert!(text.contains("was changed by another statement"), "{text}");
+    must_migrate(server, None, &["app.t", "--abort"]);
+    let shown = session.text("SHOW CREATE TABLE app.child").unwrap();
+    assert!(!shown.contains("FOREIGN KEY"), "{shown}");
+    session
+        .must("ALTER TABLE app.child ADD FOREIGN KEY (t) REFERENCES app.t (id) ON DELETE CASCADE");
+    nothing_is_left(session);
 }
 
 /// Rows that came past the keys are no reason to stop, unless the server would have to follow what

@@ -8,7 +8,7 @@ use crate::error::{MigrateError, Result};
 use crate::facts;
 use crate::foreign_keys::Moment;
 use crate::job::Job;
-use crate::phase::{ABORT, is_reverse};
+use crate::phase::{ABORT, SWITCH, is_reverse};
 use crate::preflight::Names;
 use crate::reverse::switched_already;
 use crate::switch::{drop_sentry, is_switched};
@@ -36,7 +36,7 @@ impl Job {
         }
         let is_switched = is_switched(&mut control, &names, state.as_ref())?;
         let mut told = Vec::new();
-        if let Some(state) = &state {
+        if let Some(state) = state.as_ref().filter(|state| state.phase == SWITCH) {
             let family = facts::family(&mut control)?;
             let moment = match is_switched {
                 true => Moment::After,

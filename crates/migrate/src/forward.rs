@@ -40,10 +40,12 @@ impl Job {
         // What happens to the table from here on, new triggers and keys included, is in the log
         // behind this place.
         let log_end = preflight::log_end(&mut control)?;
-        let told = self
-            .moves(&state, &names, family)
-            .settle(&mut control, Moment::Before)?;
-        told.into_iter().for_each(|told| progress.note(told));
+        // Only a switch moves keys. Whoever has dropped one before has meant it.
+        if state.phase == SWITCH {
+            let moves = self.moves(&state, &names, family);
+            let told = moves.settle(&mut control, Moment::Before)?;
+            told.into_iter().for_each(|told| progress.note(told));
+        }
         let old = self.old_as_noted(&mut control, &state)?;
         let made = made(&state)?.clone();
         let new = self.known(&mut control, &names.new, &made)?;

@@ -279,6 +279,10 @@ impl Job {
         state: &State,
         is_there: bool,
     ) -> Result<()> {
+        // Only a switch moves keys.
+        if state.phase != ROLL_BACK {
+            return Ok(());
+        }
         let names = Names::of(&self.table).reversed();
         let moment = match is_there {
             true => Moment::Before,
