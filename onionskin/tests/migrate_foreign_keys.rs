@@ -22,7 +22,7 @@ on_both_servers!(
 /// too, and with names that the server gives; it has children in two databases. MySQL 9.7
 /// does not follow a key to the same table rightly: it leaves children of rows that go by it, and
 /// counts levels that are none (6575). So there it has no action.
-const TABLES: [&str; 8] = [
+const TABLES: [&str; 9] = [
     "CREATE TABLE {}.parent (id INT PRIMARY KEY, v INT NOT NULL DEFAULT 0)",
     "CREATE TABLE {}.owner (id INT PRIMARY KEY, v INT NOT NULL DEFAULT 0)",
     "CREATE TABLE {}.kind (id INT PRIMARY KEY, v INT NOT NULL DEFAULT 0)",
@@ -35,16 +35,20 @@ const TABLES: [&str; 8] = [
     "CREATE TABLE {}.grandchild (id INT PRIMARY KEY, child INT, t INT, \
      CONSTRAINT g1 FOREIGN KEY (child) REFERENCES child (id) ON DELETE CASCADE, \
      CONSTRAINT g2 FOREIGN KEY (t) REFERENCES t (id) ON DELETE SET NULL)",
+    "CREATE TABLE {}.link (parent INT, t INT, n INT, PRIMARY KEY (parent, t), \
+     CONSTRAINT l1 FOREIGN KEY (parent) REFERENCES parent (id) ON DELETE CASCADE, \
+     CONSTRAINT l2 FOREIGN KEY (t) REFERENCES t (id) ON DELETE CASCADE)",
     "CREATE DATABASE {}_beside",
     "CREATE TABLE {}_beside.child (id INT PRIMARY KEY, t INT, CONSTRAINT c FOREIGN KEY (t) REFERENCES {}.t (id) ON DELETE NO ACTION)",
 ];
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "{}.parent",
     "{}.owner",
     "{}.kind",
     "{}.t",
     "{}.child",
     "{}.grandchild",
+    "{}.link",
     "{}_beside.child",
 ];
 const IDS: u32 = 400;
@@ -105,8 +109,12 @@ fn contents(session: &mut Session, database: &str) -> Vec<String> {
         .iter()
         .map(|name| {
             let name = name.replace("{}", database);
+            let order = match name.ends_with(".link") {
+                true => "parent, t",
+                false => "id",
+            };
             session
-                .text(&format!("SELECT * FROM {name} ORDER BY id"))
+                .text(&format!("SELECT * FROM {name} ORDER BY {order}"))
                 .unwrap()
         })
         .collect()
@@ -192,7 +200,7 @@ fn keys_go_with_an_idle_table(kind: Kind) {
         definitions(&mut session, "app"),
         contents(&mut session, "app"),
     );
-    for table in ["t", "parent", "child"] {
+    for table in ["t", "parent", "child", "link"] {
         let name = format!("app.{table}");
         for arguments in [["--rebuild"].as_slice(), &["--rebuild", "--drop-old"]] {
             let arguments = [&[name.as_str()], arguments].concat();
@@ -259,7 +267,7 @@ fn work_at(rng: &mut StdRng) -> Vec<String> {
         let boss = (id / 3).max(1);
         let table = ["parent", "owner", "kind"][rng.random_range(0..3)];
         let n = rng.random_range(0..1_000_000);
-        match rng.random_range(0..24) {
+        match rng.random_range(0..27) {
             0..=2 => format!("INSERT INTO {{}}.{table} (id) VALUES ({parent})"),
             3 => format!("DELETE FROM {{}}.{table} WHERE id = {parent}"),
             4..=5 => format!("UPDATE {{}}.{table} SET v = v + 1 WHERE id = {parent}"),
@@ -287,6 +295,9 @@ fn work_at(rng: &mut StdRng) -> Vec<String> {
             20 => format!("INSERT INTO {{}}.child VALUES ({id}, {other})"),
             21 => format!("INSERT INTO {{}}.grandchild VALUES ({id}, {other}, {id})"),
             22 => format!("INSERT INTO {{}}_beside.child VALUES ({id}, {other})"),
+            23 => format!("INSERT INTO {{}}.link VALUES ({parent}, {other}, {n})"),
+            24 => format!("UPDATE {{}}.link SET parent = {parent} WHERE t = {other} LIMIT 1"),
+            25 => format!("UPDATE {{}}.link SET n = n + 1 WHERE parent = {parent}"),
             _ => format!("DELETE FROM {{}}_beside.child WHERE id = {id}"),
         }
     };
@@ -367,12 +378,13 @@ fn rows_are_those_of_twins_that_are_left_alone(kind: Kind) {
     make(&mut session, kind, "twin");
     let before = definitions(&mut session, "app");
     let (mut through, mut plain) = (proxy.connect(), server.connect());
-    let changes: [&[&str]; 8] = [
+    let changes: [&[&str]; 9] = [
         &["app.t", "--rebuild"],
         &["app.t", "--encrypt", "name: eq"],
         &["app.parent", "--rebuild"],
         &["app.t", "--rotate"],
         &["app.child", "--rebuild"],
+        &["app.link", "--rebuild"],
         &["app.t", "--add", "name: range"],
         &["app.t", "--decrypt", "name"],
         &["app.t", "--rebuild"],
@@ -383,6 +395,9 @@ fn rows_are_those_of_twins_that_are_left_alone(kind: Kind) {
             let arguments = [change, &["--drop-old"]].concat();
             let text = must_migrate(&server, Some(&proxy), &arguments);
             assert!(text.contains(" 0 repaired"), "{change:?}: {text}");
+            for line in text.lines().filter(|line| line.contains("tried again")) {
+                announce(&format!("{change:?}: {line}"));
+            }
             std::thread::sleep(Duration::from_millis(200));
         });
         announce(&format!(
@@ -495,6 +510,13 @@ fn keys_that_cannot_be_moved_are_refused(kind: Kind) {
         assert!(text.contains(reason), "{arguments:?}: {text}");
         assert_eq!(session.text("SHOW TABLES FROM app").unwrap(), tables);
     }
+    session.must(
+        "CREATE TABLE app.pairs (parent INT, n INT, PRIMARY KEY (parent, n), \
+         CONSTRAINT moves FOREIGN KEY (parent) REFERENCES app.parent (id) ON UPDATE CASCADE)",
+    );
+    let text = must_not_migrate(&server, None, &["app.pairs", "--rebuild"]);
+    assert!(text.contains("changes columns of a unique key"), "{text}");
+    session.must("DROP TABLE app.pairs");
     // A way back for a table whose rows no other one changes.
     let before = definitions(&mut session, "app");
     let feeding = start_migration(migrate(

@@ -173,6 +173,16 @@ impl Job {
     /// An error if the server changes rows of the table by foreign keys, and these changes would
     /// have to be followed after the switch, too.
     fn must_be_followed(&self, moves: &Moves<'_>) -> Result<()> {
+        if let Some(key) = moves.changing_keys() {
+            return Err(MigrateError::Refused {
+                table: format!("{}.{}", self.database, self.table),
+                reason: format!(
+                    "the foreign key {} changes columns of a unique key (ON UPDATE {}), which the binary log does not tell: \
+                     drop it first, and add it again afterwards",
+                    key.name, key.on_update
+                ),
+            });
+        }
         match moves.cascading().filter(|_| self.reverse) {
             None => Ok(()),
             Some(key) => Err(MigrateError::Request(format!(

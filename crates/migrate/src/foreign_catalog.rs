@@ -26,7 +26,25 @@ pub(crate) fn read(session: &mut Session, database: &str, table: &str) -> Result
     }
     let new = Names::of(table).new;
     found.retain(|key| !same(&key.database, &key.table, database, &new));
+    let unique = unique_columns(session, database, table)?;
+    for key in &mut found {
+        let is_unique = |name: &String| unique.iter().any(|column| same_name(column, name));
+        let is_own = same(&key.database, &key.table, database, table);
+        key.in_unique_key = is_own && key.columns.iter().any(is_unique);
+    }
     Ok(found)
+}
+
+fn unique_columns(session: &mut Session, database: &str, table: &str) -> Result<Vec<String>> {
+    let rows = session
+        .texts(&format!(
+            "SELECT COLUMN_NAME FROM information_schema.STATISTICS \
+             WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} AND NON_UNIQUE = 0 AND COLUMN_NAME IS NOT NULL",
+            name_literal(database),
+            name_literal(table)
+        ))
+        .map_err(MigrateError::sql("reading the foreign keys"))?;
+    Ok(rows.into_iter().flatten().flatten().collect())
 }
 
 pub(crate) fn visible(
@@ -71,6 +89,7 @@ pub(crate) fn visible(
                 parent_columns: Vec::new(),
                 on_delete: cell(7),
                 on_update: cell(8),
+                in_unique_key: false,
             });
         }
         if let Some(last) = keys.last_mut() {

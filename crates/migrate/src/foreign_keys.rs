@@ -26,7 +26,9 @@
 //! beginning, under names of their own, and the server does in both tables the same. Where the old
 //! table forbids what would orphan a row, they cascade: what it lets by concerns rows only that the
 //! new table has not lost yet. A row that is copied while its parent goes is refused (1452), and
-//! read once more.
+//! read once more. A change that comes by in the log is of a row that may have gone without a word
+//! since, with a parent that it has there only: so the new table's row is deleted first, and written
+//! if there still is one.
 //!
 //! **MariaDB** renames in a session of its own when the lock is given back (`switch.rs`). Then
 //! others hold the neighbours, so that the rename meets nobody. Should it fail all the same, the
@@ -163,6 +165,12 @@ impl Moves<'_> {
         self.keys.iter().find(|key| self.cascades(key))
     }
 
+    /// The first key by which the server changes what tells rows of the table apart.
+    pub fn changing_keys(&self) -> Option<&ForeignKey> {
+        let mut own = self.keys.iter().filter(|key| self.is_own(key));
+        own.find(|key| key.in_unique_key && changes_rows(&key.on_update))
+    }
+
     /// A key's name until it has its own again.
     pub fn temporary(&self, at: usize) -> String {
         format!("{}_onionskin_f{at}", self.table)
@@ -208,7 +216,11 @@ impl Moves<'_> {
         let key = &self.keys[at];
         let follower = ForeignKey {
             on_delete: cascading(&key.on_delete),
-            on_update: cascading(&key.on_update),
+            // Rows are found by their keys, which must not change unnoticed.
+            on_update: match key.in_unique_key {
+                true => "RESTRICT".into(),
+                false => cascading(&key.on_update),
+            },
             ..key.clone()
         };
         self.add(&follower, &self.following(at), &key.parent)

@@ -54,7 +54,9 @@ impl Job {
         self.must_be_under_the_active_key(&operation, &new)?;
         let dropped = operation.dropped();
         let (keys, consent) = (self.keys.as_ref(), &self.consent);
-        let route = definition::route((&old, &new), consent, keys, family, &dropped)?;
+        let mut route = definition::route((&old, &new), consent, keys, family, &dropped)?;
+        // A row that changed may be gone by now without a word in the log.
+        route.replaces &= self.moves(&state, &names, family).cascading().is_none();
         let sessions = self.row_sessions(&route)?;
         if state.position.is_empty() {
             // What is in the log before this position is visible after the mark that follows, and

@@ -127,6 +127,10 @@ pub struct ForeignKey {
     pub on_delete: String,
     /// The same.
     pub on_update: String,
+    /// Whether one of its columns is one of a unique key of its table. Told of keys that the
+    /// migrated table has.
+    #[serde(default)]
+    pub in_unique_key: bool,
 }
 
 impl State {

@@ -467,7 +467,7 @@ fn execution_refuses_what_it_cannot_know() {
     let int = ParamType::new(ColumnType::LONG);
     let mut bytes = execute(1, &[(int, BinaryValue::Int(1))]);
     let mut types = Vec::new();
-    bytes.push(0);
+    bytes.pop();
     let execute = ComStmtExecute::decode(&bytes, 1, &mut types).unwrap();
     assert!(execute.params(&types, |_| false).any(|p| p.is_err()));
     bytes[5] |= 8; // a count of parameters, which belongs to query attributes
