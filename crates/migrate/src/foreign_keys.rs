@@ -432,10 +432,14 @@ impl Moves<'_> {
             .map_err(&doing)?;
         let mut renamed = session.run(&renaming("", RENAMED));
         if renamed.is_ok() {
-            renamed = session.run_until_done(&renaming(RENAMED, ""));
+            renamed = session.run(&renaming(RENAMED, ""));
         }
         session.run("UNLOCK TABLES").map_err(&doing)?;
-        renamed.map_err(&doing)?;
+        if let Err(error) = renamed {
+            // A wait that was given up may have cost the lock, too.
+            self.rename_indexes_back(session)?;
+            return Err(doing(error));
+        }
         Ok(())
     }
 }

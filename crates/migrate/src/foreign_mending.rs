@@ -136,7 +136,7 @@ impl Moves<'_> {
     }
 
     /// After a kill in the midst of it.
-    fn rename_indexes_back(&self, session: &mut Session) -> Result<()> {
+    pub fn rename_indexes_back(&self, session: &mut Session) -> Result<()> {
         let tables: BTreeSet<(&str, &str)> = self
             .keys
             .iter()

@@ -116,10 +116,11 @@ impl Switch<'_> {
         engine.progress.set_phase("switching");
         engine.state.phase = self.phase.into();
         let mut reason = String::new();
+        let mut is_explicit = false;
         for attempt in 1..=ATTEMPTS {
             catch_up(engine)?;
             outlive_snapshots(engine)?;
-            match self.attempt(engine)? {
+            match self.attempt(engine, &mut is_explicit)? {
                 Attempt::Done(stall) => {
                     // On MariaDB the locks are given back before the rename takes them.
                     let table = &engine.route.source;
@@ -188,7 +189,8 @@ impl Switch<'_> {
         imprint::must_be(table, &now.unwrap_or_default(), self.imprints[which])
     }
 
-    fn attempt(&self, engine: &mut Engine) -> Result<Attempt> {
+    /// `is_explicit`: the indexes of foreign keys stay with a change of these.
+    fn attempt(&self, engine: &mut Engine, is_explicit: &mut bool) -> Result<Attempt> {
         let mut locker = self.session(engine)?;
         let renamer = match self.family {
             Family::MySql => None,
@@ -207,11 +209,15 @@ impl Switch<'_> {
                 })
             }
         };
-        if let Err(error) = self.moves.make_all_explicit(&mut locker) {
-            return match error.waited_in_vain() {
-                true => Ok(Attempt::Again(format!("foreign keys are held up: {error}"))),
-                false => Err(error),
-            };
+        if !*is_explicit {
+            match self.moves.make_all_explicit(&mut locker) {
+                Ok(()) => *is_explicit = true,
+                Err(MigrateError::Sql { doing, source }) if source.code != 0 => {
+                    let reason = format!("foreign keys are held up: {doing}: {}", source.message);
+                    return Ok(Attempt::Again(reason));
+                }
+                Err(error) => return Err(error),
+            }
         }
         let mut locks = vec![&engine.route.source, &self.names.new];
         if renamer.is_some() {
