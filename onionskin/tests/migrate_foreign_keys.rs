@@ -259,8 +259,9 @@ fn keys_go_with_an_idle_table(kind: Kind) {
 }
 
 /// What an application does, at random: statements of one transaction, or one by itself. `{}` is
-/// the database.
-fn work_at(rng: &mut StdRng) -> Vec<String> {
+/// the database. On MySQL 9.7 nobody takes a parent away: now and then a DELETE that has to wait for
+/// a lock there, with a key that cascades, is answered with no row and no error.
+fn work_at(rng: &mut StdRng, kind: Kind) -> Vec<String> {
     let statement = |rng: &mut StdRng| {
         let (id, other) = (rng.random_range(1..IDS + 60), rng.random_range(1..IDS + 60));
         let parent = rng.random_range(1..30);
@@ -269,13 +270,15 @@ fn work_at(rng: &mut StdRng) -> Vec<String> {
         let n = rng.random_range(0..1_000_000);
         match rng.random_range(0..27) {
             0..=2 => format!("INSERT INTO {{}}.{table} (id) VALUES ({parent})"),
-            3 => format!("DELETE FROM {{}}.{table} WHERE id = {parent}"),
-            4..=5 => format!("UPDATE {{}}.{table} SET v = v + 1 WHERE id = {parent}"),
-            6 => format!(
+            3 if kind == Kind::MariaDb => {
+                format!("DELETE FROM {{}}.{table} WHERE id = {parent}")
+            }
+            3..=5 => format!("UPDATE {{}}.{table} SET v = v + 1 WHERE id = {parent}"),
+            6 if kind == Kind::MariaDb => format!(
                 "UPDATE {{}}.parent SET id = {} WHERE id = {parent}",
                 n % 30 + 1
             ),
-            7..=9 => format!(
+            6..=9 => format!(
                 "INSERT INTO {{}}.t (id, parent, owner, kind, boss, name) VALUES ({id}, {parent}, {}, {}, {boss}, 'new {n}')",
                 n % 12 + 1,
                 n % 7 + 1
@@ -334,6 +337,7 @@ fn outcome(session: &mut Session, statements: &[String], database: &str) -> Opti
 /// deadlock was to be told of.
 fn beside_an_application(
     [app, twin]: [&mut Session; 2],
+    kind: Kind,
     seed: u64,
     work: impl FnOnce() + Send,
 ) -> [u64; 2] {
@@ -347,7 +351,7 @@ fn beside_an_application(
         });
         let mut rng = StdRng::seed_from_u64(seed);
         while !over.load(Ordering::Relaxed) {
-            let statements = work_at(&mut rng);
+            let statements = work_at(&mut rng, kind);
             let is = loop {
                 match outcome(app, &statements, "app") {
                     Some(is) => break is,
@@ -390,7 +394,7 @@ fn rows_are_those_of_twins_that_are_left_alone(kind: Kind) {
         &["app.t", "--rebuild"],
     ];
     for (seed, change) in changes.into_iter().enumerate() {
-        let counts = beside_an_application([&mut through, &mut plain], seed as u64, || {
+        let counts = beside_an_application([&mut through, &mut plain], kind, seed as u64, || {
             std::thread::sleep(Duration::from_millis(200));
             let arguments = [change, &["--drop-old"]].concat();
             let text = must_migrate(&server, Some(&proxy), &arguments);

@@ -268,6 +268,19 @@ impl Moves<'_> {
         ]
     }
 
+    /// Statements that hold the neighbours, each in a session of its own. InnoDB's locks on children
+    /// count, which those who only read may have, too; parents are not to be written.
+    pub fn holds(&self) -> Vec<String> {
+        let [children, parents] = self.neighbours();
+        let children = children
+            .iter()
+            .map(|name| format!("LOCK TABLES {name} WRITE"));
+        let parents = parents
+            .iter()
+            .map(|name| format!("FLUSH TABLES {name} WITH READ LOCK"));
+        children.chain(parents).collect()
+    }
+
     /// What has to be locked beside the two tables, each with the kind of its lock.
     pub fn locks(&self) -> Vec<String> {
         // MySQL wants to have the parent alone to add a key.

@@ -15,9 +15,9 @@ use crate::error::Result;
 /// The rename takes InnoDB's lock of the tables that point at the table, and a statement on a
 /// neighbour locks the table and the new one, too. Somebody who is at work in a neighbour and comes
 /// to the table next would wait for the rename, and the rename for him, which the server does not
-/// see. So each of them has a session that is next in line, as the rename is. LOCK TABLES would
-/// lock what hangs on the neighbour by keys as well, and wait for the rename; FLUSH TABLES does
-/// not.
+/// see. So each of them has a session that is next in line, as the rename is. LOCK TABLES on a
+/// parent would lock what hangs on it by keys as well, the new table included, and wait for the
+/// rename; FLUSH TABLES does not.
 ///
 /// They are given back when what is returned is dropped. Beside it the reason why the lock has to
 /// be given back, if it must.
@@ -26,15 +26,16 @@ pub(crate) fn hold(
     holding: Vec<(String, Session)>,
 ) -> Result<(Vec<Sender<()>>, Option<String>)> {
     let mut held = Vec::new();
-    for (name, mut session) in holding {
+    for (statement, mut session) in holding {
         let id = session.id();
         let (sender, receiver) = channel::<()>();
         held.push(sender);
         let is_held = Arc::new(AtomicBool::new(false));
         let holds = Arc::clone(&is_held);
+        let words: Vec<&str> = statement.splitn(3, ' ').take(2).collect();
+        let words = words.join(" ");
         thread::spawn(move || {
-            let flush = format!("FLUSH TABLES {name} WITH READ LOCK");
-            if session.run(&flush).is_ok() {
+            if session.run(&statement).is_ok() {
                 holds.store(true, Ordering::Release);
                 // It ends when the sender is dropped.
                 let _ = receiver.recv();
@@ -42,7 +43,7 @@ pub(crate) fn hold(
         });
         // Beside a lock for reads it is there at once.
         let is_there = || is_held.load(Ordering::Acquire);
-        if !waits_for_lock(control, id, "FLUSH TABLES", is_there)? {
+        if !waits_for_lock(control, id, &words, is_there)? {
             return Ok((held, Some("a neighbour was not seen to be held".into())));
         }
     }

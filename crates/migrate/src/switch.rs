@@ -101,7 +101,7 @@ pub(crate) struct Switch<'a> {
 /// MariaDB's sessions beside the one that holds the locks.
 struct Renamer {
     session: Session,
-    /// Neighbours by foreign keys, and what is to hold them: see [`hold`].
+    /// Statements that hold the neighbours by foreign keys, and whose they are: see [`hold`].
     holding: Vec<(String, Session)>,
 }
 
@@ -201,8 +201,8 @@ impl Switch<'_> {
                         false => Err(error),
                     };
                 }
-                let neighbours = self.moves.neighbours().into_iter().flatten();
-                let holding = neighbours.map(|name| Ok((name, self.bare_session()?)));
+                let holds = self.moves.holds().into_iter();
+                let holding = holds.map(|hold| Ok((hold, self.bare_session()?)));
                 Some(Renamer {
                     session: self.session(engine)?,
                     holding: holding.collect::<Result<_>>()?,
