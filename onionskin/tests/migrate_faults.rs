@@ -180,6 +180,11 @@ fn a_cut_connection_loses_nothing(kind: Kind) {
                     assert!(!succeeded || text.contains(" 0 repaired"), "{text}");
                     return;
                 }
+                // The last statement before the cut may have come to the server behind our look.
+                if text.contains("there is a table t_onionskin") {
+                    operation = "--resume";
+                    continue;
+                }
                 assert!(is_cut, "{text}");
                 cuts += 1;
                 // What the server was doing when the cable was cut it does to its end.

@@ -259,8 +259,8 @@ fn keys_go_with_an_idle_table(kind: Kind) {
 }
 
 /// What an application does, at random: statements of one transaction, or one by itself. `{}` is
-/// the database. On MySQL 9.7 nobody takes a parent away: now and then a DELETE that has to wait for
-/// a lock there, with a key that cascades, is answered with no row and no error.
+/// the database. On MySQL 9.7 nobody takes a parent away: now and then a DELETE that has to wait
+/// for a lock there, with a key that cascades, is answered with no row and no error.
 fn work_at(rng: &mut StdRng, kind: Kind) -> Vec<String> {
     let statement = |rng: &mut StdRng| {
         let (id, other) = (rng.random_range(1..IDS + 60), rng.random_range(1..IDS + 60));

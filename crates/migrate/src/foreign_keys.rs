@@ -27,8 +27,8 @@
 //! table forbids what would orphan a row, they cascade: what it lets by concerns rows only that the
 //! new table has not lost yet. A row that is copied while its parent goes is refused (1452), and
 //! read once more. A change that comes by in the log is of a row that may have gone without a word
-//! since, with a parent that it has there only: so the new table's row is deleted first, and written
-//! if there still is one.
+//! since, with a parent that it has there only: so the new table's row is deleted first, and
+//! written if there still is one.
 //!
 //! **MariaDB** renames in a session of its own when the lock is given back (`switch.rs`). Then
 //! others hold the neighbours, so that the rename meets nobody. Should it fail all the same, the
@@ -268,8 +268,8 @@ impl Moves<'_> {
         ]
     }
 
-    /// Statements that hold the neighbours, each in a session of its own. InnoDB's locks on children
-    /// count, which those who only read may have, too; parents are not to be written.
+    /// Statements that hold the neighbours, each in a session of its own. InnoDB's locks on
+    /// children count, which those who only read may have, too; parents are not to be written.
     pub fn holds(&self) -> Vec<String> {
         let [children, parents] = self.neighbours();
         let children = children
