@@ -183,12 +183,12 @@ mod tests {
         meter.end(&ending(5));
         meter.begin();
         meter.statement(true);
-        meter.failed(Some("OS1001"));
+        meter.failed(Some("OS1018"));
         meter.end(&ending(0));
         assert_eq!(count(Tier::Refused, Kind::Other), 1);
         let all = metrics.statements.iter().flatten().map(|l| l.read().count);
         assert_eq!(all.sum::<u64>(), 2);
-        let refused = metrics.refusals.iter().find(|(code, _)| *code == "OS1001");
+        let refused = metrics.refusals.iter().find(|(code, _)| *code == "OS1018");
         assert_eq!(refused.expect("known").1.load(Ordering::Relaxed), 1);
     }
 
