@@ -236,6 +236,13 @@ impl Moves<'_> {
         )
     }
 
+    /// The tables that have the keys.
+    pub fn owners(&self) -> BTreeSet<(&str, &str)> {
+        let keys = self.keys.iter();
+        keys.map(|key| (key.database.as_str(), key.table.as_str()))
+            .collect()
+    }
+
     /// The keys of other tables that point at this one, by their tables.
     fn children(&self) -> BTreeMap<(&str, &str), Vec<usize>> {
         let mut children: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
@@ -396,12 +403,7 @@ impl Moves<'_> {
     /// Makes indexes that may be the server's own, made for a key, such that stay with the key's
     /// change. `session` may hold no lock.
     pub fn make_all_explicit(&self, session: &mut Session) -> Result<()> {
-        let tables: BTreeSet<(&str, &str)> = self
-            .keys
-            .iter()
-            .map(|key| (key.database.as_str(), key.table.as_str()))
-            .collect();
-        for (database, table) in tables {
+        for (database, table) in self.owners() {
             self.make_explicit(session, database, table)?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Brings foreign keys back to where they belong, after a kill or an attempt that failed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use onionskin_rowstream::checkpoint::ForeignKey;
 use onionskin_rowstream::session::Session;
@@ -46,7 +46,7 @@ impl Moves<'_> {
         if work.first.0.is_empty() && work.then.0.is_empty() {
             return Ok(Vec::new());
         }
-        // Servers do not look at a key that changes while a statement that it concerns is at work.
+        // Nobody is to write between two of the statements.
         let doing = || MigrateError::sql("locking tables to give foreign keys back");
         let mut locks = Vec::new();
         for table in [self.table, self.new, self.old] {
@@ -137,12 +137,7 @@ impl Moves<'_> {
 
     /// After a kill in the midst of it.
     pub fn rename_indexes_back(&self, session: &mut Session) -> Result<()> {
-        let tables: BTreeSet<(&str, &str)> = self
-            .keys
-            .iter()
-            .map(|key| (key.database.as_str(), key.table.as_str()))
-            .collect();
-        for (database, table) in tables {
+        for (database, table) in self.owners() {
             let renames: Vec<String> = indexes(session, database, table)?
                 .into_iter()
                 .filter_map(|(name, _)| {

@@ -23,8 +23,7 @@ impl Binder<'_> {
         {
             return Ok(());
         }
-        let about = "a parameter beside a plain column that MySQL reads by its company";
-        Err(Failure::refused(&errors::VALUE, about))
+        Err(read_otherwise())
     }
 
     /// Whether a parameter beside a plain column may mean something else in a statement with other
@@ -60,6 +59,12 @@ impl Binder<'_> {
             _ => true,
         }
     }
+}
+
+/// The refusal of such a value.
+pub(super) fn read_otherwise() -> Failure {
+    let about = "a parameter beside a plain column, which MySQL reads by the types of the others";
+    Failure::refused(&errors::VALUE, about)
 }
 
 impl Values<'_> {

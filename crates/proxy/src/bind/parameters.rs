@@ -168,8 +168,7 @@ impl Binder<'_> {
             return Ok(false);
         };
         if self.may_read_otherwise(index) {
-            let about = "a parameter beside a plain column that MySQL reads by its company";
-            return Err(Failure::refused(&errors::VALUE, about));
+            return Err(super::company::read_otherwise());
         }
         let mut value = Vec::new();
         let mut is_negative = false;
