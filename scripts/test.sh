@@ -39,6 +39,9 @@ names_of() { # test files...
 # others.
 waiting=(admin bench before_login canary_stale lost_connections pins)
 
+# Most of a test's time goes to servers that start and wait: one thread more than there are cores.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
+
 run_tests() {
     "$cargo" test "${profile[@]}" --workspace --no-fail-fast "$@"
 }

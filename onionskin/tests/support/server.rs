@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -218,12 +218,7 @@ impl Server {
             return None;
         }
         let template = template(kind);
-        // A Unix socket's path is limited to 108 bytes, so the folder is as near to the root as
-        // possible.
-        let folder = tempfile::Builder::new()
-            .prefix("os-")
-            .tempdir_in("/tmp")
-            .expect("a temporary folder");
+        let folder = folder();
         copy(&template, &folder.path().join("data"));
         let mut server = Server {
             kind,
@@ -239,10 +234,7 @@ impl Server {
     /// Starts a server on a copy of a data directory that something else made; its accounts are
     /// added.
     pub fn start_on(kind: Kind, options: ServerOptions, data: &Path) -> Server {
-        let folder = tempfile::Builder::new()
-            .prefix("os-")
-            .tempdir_in("/tmp")
-            .expect("a temporary folder");
+        let folder = folder();
         copy(data, &folder.path().join("data"));
         let mut server = Server {
             kind,
@@ -512,6 +504,32 @@ fn user_option(command: &mut Command) {
     if is_root {
         command.arg("--user=root");
     }
+}
+
+/// A folder for a server, in memory where there is enough: servers wait for the disk more than they
+/// compute. A Unix socket's path is limited to 108 bytes, so it is as near to the root as possible.
+fn folder() -> TempDir {
+    const ENOUGH_KIB: u64 = 8 << 20;
+    const IN_MEMORY: &str = "/dev/shm";
+    static HOME: LazyLock<&str> = LazyLock::new(|| {
+        let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let available = memory.lines().find_map(|line| {
+            let kib = line
+                .strip_prefix("MemAvailable:")?
+                .split_whitespace()
+                .next()?;
+            kib.parse::<u64>().ok()
+        });
+        let room = rustix::fs::statvfs(IN_MEMORY).map_or(0, |s| s.f_bavail * s.f_frsize / 1024);
+        match available.unwrap_or(0).min(room) {
+            enough if enough >= ENOUGH_KIB => IN_MEMORY,
+            _ => "/tmp",
+        }
+    });
+    tempfile::Builder::new()
+        .prefix("os-")
+        .tempdir_in(*HOME)
+        .expect("a temporary folder")
 }
 
 /// An initialised data directory, made once and kept with the build's files.
