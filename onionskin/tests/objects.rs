@@ -204,6 +204,10 @@ fn triggers_and_routines(kind: Kind) {
     pair.nothing_leaked();
 }
 
+fn is_decimal(of_type: ::mysql::consts::ColumnType) -> bool {
+    of_type == ::mysql::consts::ColumnType::MYSQL_TYPE_NEWDECIMAL
+}
+
 fn what_clients_ask_about_tables(kind: Kind) {
     let Some(mut pair) = pair(kind) else { return };
     pair.both("ANALYZE TABLE user");
@@ -240,6 +244,20 @@ fn what_clients_ask_about_tables(kind: Kind) {
          ON BINARY column_info.table_name = BINARY table_info.table_name WHERE table_info.table_schema = 'app' AND column_info.table_schema = 'app' \
          AND table_info.table_type = 'BASE TABLE' ORDER BY BINARY table_info.table_name",
         "SELECT information_schema.columns.column_name FROM information_schema.columns WHERE table_schema = 'app' AND table_name = 'user' ORDER BY 1",
+        // MySQL names the columns of its views in their own letters, whatever the statement says
+        "SELECT c.table_name, Column_Name, c.column_name AS x, c.column_name y, upper(column_name), ordinal_position, c.ordinal_position \
+         FROM information_schema.columns c WHERE table_schema = 'app' AND table_name = 'user' ORDER BY c.ordinal_position",
+        "SELECT DISTINCT `table_name`, (SELECT column_name FROM information_schema.columns LIMIT 0) AS n FROM information_schema.columns \
+         WHERE table_schema = 'app' ORDER BY table_name",
+        "SELECT information_schema.columns.table_name, columns.column_name FROM information_schema.columns \
+         WHERE table_schema = 'app' AND table_name = 'user' ORDER BY ordinal_position",
+        "SELECT table_name, COUNT(*) FROM information_schema.columns WHERE table_schema = 'app' GROUP BY table_name ORDER BY table_name",
+        "SELECT index_name, s.seq_in_index, s.non_unique FROM information_schema.statistics AS s JOIN (SELECT 'user' AS t) d ON d.t = s.table_name \
+         WHERE table_schema = 'app' ORDER BY index_name, seq_in_index",
+        "SELECT column_name FROM information_schema.columns WHERE table_schema = 'app' AND table_name = 'user' \
+         UNION SELECT table_name FROM information_schema.tables WHERE table_schema = 'app' ORDER BY 1",
+        "SELECT character_maximum_length, character_octet_length, numeric_precision, numeric_scale, datetime_precision \
+         FROM information_schema.columns WHERE table_schema = 'app' ORDER BY table_name, ordinal_position",
         // mysqldump
         "SHOW TABLES LIKE 'user'",
         "SELECT /*!40001 SQL_NO_CACHE */ * FROM `user`",
@@ -261,17 +279,9 @@ fn what_clients_ask_about_tables(kind: Kind) {
             rows.iter_mut()
                 .filter(|_| index)
                 .for_each(|r| r[6] = ::mysql::Value::NULL);
-            // MySQL shows the names of columns of its views in their own letters, whatever the
-            // statement says
-            let names = outcome
-                .sets
-                .iter()
-                .flat_map(|s| &s.columns)
-                .map(|c| match kind {
-                    Kind::MariaDb => c.0.clone(),
-                    Kind::MySql => c.0.to_lowercase(),
-                });
-            (names.collect::<Vec<String>>(), rows)
+            let columns = outcome.sets.iter().flat_map(|s| &s.columns);
+            let names = columns.map(|(name, of_type, _)| (name.clone(), is_decimal(*of_type)));
+            (names.collect::<Vec<_>>(), rows)
         };
         let (a, b) = (rows(&mut pair.plain), rows(&mut pair.protected));
         assert_eq!(a, b, "{sql}");

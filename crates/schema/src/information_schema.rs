@@ -68,7 +68,7 @@ const LATER_COLUMNS_OF_MARIADB: &str =
     " /*M!110401 , m.IS_SYSTEM_TIME_PERIOD_START, m.IS_SYSTEM_TIME_PERIOD_END*/";
 
 /// The columns of the view, in its order, on all versions: MariaDB from 10.11 on and MySQL 8 and 9.
-fn view_columns(family: Family) -> Vec<&'static str> {
+pub(crate) fn view_columns(family: Family) -> Vec<&'static str> {
     let mut columns = vec![
         "TABLE_CATALOG",
         "TABLE_SCHEMA",
@@ -103,6 +103,11 @@ fn logical(name: &str, family: Family) -> Option<String> {
     let text = |number| field_of_comment(number);
     let optional = |number| format!("NULLIF({}, '')", field_of_comment(number));
     let number = |number| format!("CAST(NULLIF({}, '') AS UNSIGNED)", field_of_comment(number));
+    // of MySQL's these two have a sign; with an unsigned number they would be decimals
+    let length = |number_of_field| match family {
+        Family::MariaDb => number(number_of_field),
+        Family::MySql => number(number_of_field).replace("UNSIGNED", "SIGNED"),
+    };
     // what may be as long as a comment would be a TEXT, where the view has a VARCHAR
     let short = |text: String| match family {
         Family::MariaDb => format!("LEFT({text}, 64)"),
@@ -119,8 +124,8 @@ fn logical(name: &str, family: Family) -> Option<String> {
         }
         "COLUMN_DEFAULT" => default(family),
         "DATA_TYPE" => short(text(field::DATA_TYPE)),
-        "CHARACTER_MAXIMUM_LENGTH" => number(field::CHARACTERS),
-        "CHARACTER_OCTET_LENGTH" => number(field::OCTETS),
+        "CHARACTER_MAXIMUM_LENGTH" => length(field::CHARACTERS),
+        "CHARACTER_OCTET_LENGTH" => length(field::OCTETS),
         "NUMERIC_PRECISION" => number(field::PRECISION),
         "NUMERIC_SCALE" => number(field::SCALE),
         "DATETIME_PRECISION" => number(field::FRACTION),

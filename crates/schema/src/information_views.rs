@@ -7,7 +7,7 @@
 use onionskin_value::Family;
 
 use crate::check::shown_clause;
-use crate::information_schema::information_schema_columns;
+use crate::information_schema::{information_schema_columns, view_columns};
 use crate::prefix::MARK;
 
 /// A view of `information_schema` that names physical columns or shows constraints of ours: its
@@ -133,6 +133,20 @@ impl LogicalView {
         }
     }
 
+    /// The names of its columns, in capital letters.
+    pub fn columns(self, family: Family) -> Vec<&'static str> {
+        match self.0 {
+            Shown::Columns => view_columns(family),
+            Shown::Other(view) => {
+                let more = view
+                    .more(family)
+                    .split(", ")
+                    .filter(|name| !name.is_empty());
+                view.columns.split(", ").chain(more).collect()
+            }
+        }
+    }
+
     /// A derived table, in parentheses and without alias, to stand in the view's place.
     ///
     /// It holds no double quotes and no backslashes, so it means the same under every `sql_mode`.
@@ -144,13 +158,20 @@ impl LogicalView {
     }
 }
 
-fn derived(view: &Other, family: Family) -> String {
-    let more = match family {
-        Family::MariaDb => view.mariadb,
-        Family::MySql => view.mysql,
-    };
-    let mut columns: Vec<String> = format!("{}{more}", view.columns)
-        .split(", ")
+impl Other {
+    /// The columns that it has besides on one of the families.
+    fn more(&self, family: Family) -> &'static str {
+        match family {
+            Family::MariaDb => self.mariadb,
+            Family::MySql => self.mysql,
+        }
+    }
+}
+
+fn derived(view: &'static Other, family: Family) -> String {
+    let mut columns: Vec<String> = LogicalView(Shown::Other(view))
+        .columns(family)
+        .into_iter()
         .map(|column| match () {
             () if view.names.contains(&column) => format!("{} AS {column}", logical_name(column)),
             () if view.texts.contains(&column) => {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use onionskin_schema::{LogicalView, logical_views};
+use onionskin_value::Family;
 
 use crate::errors::NotUnderstood;
 use crate::lex::{Token, TokenKind};
@@ -42,20 +43,37 @@ pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Optio
     let mut out = TextBuilder::default();
     let mut at = 0;
     let mut names: HashMap<&str, String> = HashMap::new();
+    let family = request.settings.family;
+    let mut titles = match family {
+        Family::MySql => titles(sql, tokens, &places, family),
+        Family::MariaDb => Vec::new(),
+    }
+    .into_iter()
+    .peekable();
     for Place { first, last, view } in places {
+        while let Some((behind, title)) = titles.next_if(|(behind, _)| *behind < first) {
+            planner.copy(at..tokens[behind].end, &mut out, 0);
+            at = tokens[behind].end;
+            out.sql(format!(" AS {title}").as_bytes());
+        }
         planner.copy(at..tokens[first].start, &mut out, 0);
         at = tokens[last].end;
         let view_name = view.name();
+        let name = names
+            .entry(view_name)
+            .or_insert_with(|| qualifier(sql, tokens, view_name));
         if tokens.get(last + 1).is_some_and(|t| t.is(b'.')) {
             // a column's name, qualified with the view's: the derived table has no database
-            out.sql(format!("`{view_name}`").as_bytes());
+            out.sql(quoted(name).as_bytes());
+            if let Some((_, title)) = titles.next_if(|(behind, _)| *behind == last + 2) {
+                planner.copy(at..tokens[last + 2].end, &mut out, 0);
+                at = tokens[last + 2].end;
+                out.sql(format!(" AS {title}").as_bytes());
+            }
             continue;
         }
-        out.sql(view.derived(request.settings.family).as_bytes());
+        out.sql(view.derived(family).as_bytes());
         if !tokens.get(last + 1).is_some_and(|t| is_alias(sql, t)) {
-            let name = names
-                .entry(view_name)
-                .or_insert_with(|| qualifier(sql, tokens, view_name));
             out.sql(format!(" AS {}", quoted(name)).as_bytes());
         }
     }
@@ -64,6 +82,110 @@ pub(super) fn columns_view(request: &Request, tokens: &[Token]) -> Planned<Optio
         text: out.finish(),
         result: None,
     }))
+}
+
+/// The columns of views that a SELECT lists without an alias, each by its last token, with the
+/// name that MySQL gives it in the result: the view's own, in capital letters. That of a derived
+/// table's column would be as it is written.
+fn titles(
+    sql: &[u8],
+    tokens: &[Token],
+    places: &[Place],
+    family: Family,
+) -> Vec<(usize, &'static str)> {
+    let mut titles = Vec::new();
+    for (select, _) in tokens
+        .iter()
+        .enumerate()
+        .filter(|(_, t)| t.is_word(sql, "select"))
+    {
+        // the list: up to FROM in the same parentheses
+        let mut depth = 0_usize;
+        let mut items = vec![select + 1];
+        let mut from = None;
+        for (i, token) in tokens.iter().enumerate().skip(select + 1) {
+            match () {
+                () if token.is(b'(') => depth += 1,
+                () if token.is(b')') && depth == 0 => break,
+                () if token.is(b')') => depth -= 1,
+                () if depth > 0 => {}
+                () if token.is(b',') => items.push(i + 1),
+                () if token.is_word(sql, "from") => {
+                    from = Some(i);
+                    break;
+                }
+                () => {}
+            }
+        }
+        let Some(from) = from else { continue };
+        let views = views_behind(sql, tokens, places, from);
+        let ends = items.iter().skip(1).map(|next| next - 1).chain([from]);
+        for (start, end) in items.iter().copied().zip(ends.collect::<Vec<_>>()) {
+            let skipped = ["distinct", "all"]
+                .iter()
+                .any(|w| tokens[start].is_word(sql, w));
+            let item = start + usize::from(skipped)..end;
+            if let Some(title) = title(sql, &tokens[item.clone()], &views, family) {
+                titles.push((item.end - 1, title));
+            }
+        }
+    }
+    titles.sort_by_key(|(behind, _)| *behind);
+    titles
+}
+
+/// The views that a FROM lists, not in parentheses behind it, each with what qualifies its columns.
+fn views_behind<'a>(
+    sql: &'a [u8],
+    tokens: &[Token],
+    places: &'a [Place],
+    from: usize,
+) -> Vec<(LogicalView, Option<String>)> {
+    let mut views = Vec::new();
+    let mut depth = 0_usize;
+    for (i, token) in tokens.iter().enumerate().skip(from + 1) {
+        match () {
+            () if token.is(b'(') => depth += 1,
+            () if token.is(b')') && depth == 0 => break,
+            () if token.is(b')') => depth -= 1,
+            () if depth == 0 && (token.is_word(sql, "select") || token.is_word(sql, "where")) => {
+                break;
+            }
+            () => {}
+        }
+        let Some(place) = places.iter().find(|p| p.last == i && depth == 0) else {
+            continue;
+        };
+        let mut behind = i + 1;
+        behind += usize::from(tokens.get(behind).is_some_and(|t| t.is_word(sql, "as")));
+        let alias = tokens.get(behind).filter(|t| is_alias(sql, t));
+        views.push((
+            place.view,
+            alias.and_then(|t| identifier(sql, t)).map(Into::into),
+        ));
+    }
+    views
+}
+
+/// The name in the result of an item that is a column of a view, and nothing else.
+fn title(
+    sql: &[u8],
+    item: &[Token],
+    views: &[(LogicalView, Option<String>)],
+    family: Family,
+) -> Option<&'static str> {
+    let (column, qualifier) = match item {
+        [column] => (column, None),
+        [table, dot, column] if dot.is(b'.') => (column, Some(table)),
+        [_, first, table, dot, column] if first.is(b'.') && dot.is(b'.') => (column, Some(table)),
+        _ => return None,
+    };
+    let is_meant = |view: LogicalView, alias: &Option<String>| {
+        qualifier.is_none_or(|q| is_named(sql, q, alias.as_deref().unwrap_or(view.name())))
+    };
+    let of_views = views.iter().filter(|(view, alias)| is_meant(*view, alias));
+    let mut names = of_views.flat_map(|(view, _)| view.columns(family));
+    names.find(|name| is_named(sql, column, name))
 }
 
 /// Whether a token is this name, of whatever letter case.
