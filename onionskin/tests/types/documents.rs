@@ -48,6 +48,13 @@ pub fn documents(kind: Kind) {
             std::slice::from_ref(&value),
         );
     }
+    for sql in [
+        "SELECT id, JSON_OBJECT('j', j, 'plain', plain), JSON_ARRAY(plain, UPPER(j)) FROM t ORDER BY id",
+        "SELECT JSON_ARRAYAGG(plain), JSON_ARRAYAGG(k), MAX(LENGTH(j)) FROM t WHERE id < 4",
+        "SELECT JSON_EXTRACT(plain, '$.a'), UPPER(j), JSON_MERGE_PATCH(plain, '[]') FROM t ORDER BY id",
+    ] {
+        pair.same(sql);
+    }
     surrogates(&mut pair, &mut ids, &mut refused);
     write(
         &mut pair,

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `constants` | constant expressions meant for protected columns |
 //! | `definition` | what the engine says of a table that cannot be as it is defined |
+//! | `documents` | which plain texts are JSON to MariaDB |
 //! | `engine` | the session at the scratch engine |
 //! | `settings` | what of the client's session it must share |
 //! | `spelling` | expressions behind DEFAULT, as the server spells them |
@@ -20,6 +21,7 @@
 
 mod constants;
 mod definition;
+mod documents;
 mod engine;
 mod result;
 mod settings;
@@ -40,6 +42,7 @@ use onionskin_wire::messages::Param;
 
 pub(crate) use self::settings::question;
 
+use self::documents::Documents;
 use self::engine::gone;
 use self::result::Shown;
 use self::settings::Settings;
@@ -122,13 +125,16 @@ impl Session {
             .into());
         }
         self.with_engine(scratch, |session, engine| {
+            let asked = session.ask_for_documents(scratch, sql)?;
+            session.server.flush()?;
+            let documents = session.documents(scratch, asked)?;
             let settings = settings::of_session(
                 &mut session.server,
                 engine,
                 &session.state,
                 &scratch.variables,
             )?;
-            session.make_tables(engine, scratch)?;
+            session.make_tables(engine, scratch, &documents)?;
             engine.share(&settings)?;
             let sql = renamed_text(sql, scratch, session.state.lex_mode())?;
             let found = engine.definitions(&Shown::of(scratch, &session.state), &sql);
@@ -280,7 +286,8 @@ impl Session {
         let config = shared.config.scratch.as_ref();
         let config = config.ok_or_else(|| gone("none is configured"))?;
         let family = self.state.family;
-        let mut engine = Engine::connect(config, family, self.server.capabilities)?;
+        let mut engine =
+            Engine::connect(config, family, self.server.capabilities, self.server.form)?;
         engine.show(&self.activity);
         if self.meter.is_on() {
             engine.server.connection.measure_waits();
@@ -308,10 +315,15 @@ impl Session {
     }
 
     /// Makes the tables, empty.
-    fn make_tables(&self, engine: &mut Engine, scratch: &Scratch) -> Outcome<()> {
-        for read in &scratch.reads {
+    fn make_tables(
+        &self,
+        engine: &mut Engine,
+        scratch: &Scratch,
+        documents: &[Documents],
+    ) -> Outcome<()> {
+        for (read, documents) in scratch.reads.iter().zip(documents) {
             engine.need_database(&read.table.database)?;
-            engine.put(definition(read, self.state.family).as_bytes())?;
+            engine.put(definition(read, documents, self.state.family).as_bytes())?;
         }
         if let Some(database) = &self.state.database {
             engine.enter(database)?;
@@ -345,6 +357,7 @@ impl Session {
                 texts.extend(limit.map(|limit| set(limit).into_bytes()));
             }
         }
+        let of_documents = self.ask_for_documents(scratch, values.sql)?;
         let asked = settings::question(&engine.variables, &scratch.variables);
         let of_settings = self.server.put_query(&asked)?;
         let mut begun = Vec::new();
@@ -377,7 +390,8 @@ impl Session {
         self.server.flush()?;
         let changes = change.is_some();
         let done = (|| {
-            self.make_tables(engine, scratch)?;
+            let documents = self.documents(scratch, of_documents)?;
+            self.make_tables(engine, scratch, &documents)?;
             let settings = settings::answer(
                 &mut self.server,
                 of_settings,
@@ -494,7 +508,9 @@ impl Session {
                         opener = Some(self.opener(keyed, read, &definitions)?);
                         if !read.key.is_empty() {
                             let of_key = definitions.iter().skip(of_values);
-                            kinds = of_key.map(|d| key_kind(d)).collect::<Outcome<_>>()?;
+                            kinds = of_key
+                                .map(|d| key_kind(d, self.state.form))
+                                .collect::<Outcome<_>>()?;
                         }
                     }
                     let Some(opener) = &mut opener else { continue };

@@ -6,6 +6,7 @@ use onionskin_schema::{
 };
 use onionskin_value::{Charset, Family, FormatContext, Kind, TimeZone, format_binary, format_text};
 
+use super::documents::Documents;
 use crate::error::{Failure, Outcome, too_long};
 use crate::exchange::Rows;
 
@@ -60,7 +61,7 @@ fn depends_on_engine(column: &Column) -> bool {
 }
 
 /// `CREATE TEMPORARY TABLE …`: the logical columns, and what keys say about them.
-pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
+pub(super) fn definition(read: &ScratchRead, documents: &Documents, family: Family) -> String {
     let columns = || read.columns.iter().map(|c| &read.table.columns[c.index]);
     let mut parts = Vec::new();
     let written = !read.key.is_empty();
@@ -73,7 +74,7 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
     let primary: Vec<&Column> = columns().filter(|c| c.key == KeyRole::Primary).collect();
     let primary_fits = !primary.is_empty() && fits_key(&primary);
     let mut counter = false;
-    for column in columns() {
+    for (index, column) in read.columns.iter().map(|c| c.index).zip(columns()) {
         let ty = match &read.collation {
             Some(of_table) => column_type_beside(column, of_table, family),
             None => column_type(column, family),
@@ -110,6 +111,9 @@ pub(super) fn definition(read: &ScratchRead, family: Family) -> String {
         if read.defines && !column.comment.is_empty() {
             let comment = column.comment.replace('\\', "\\\\").replace('\'', "''");
             text.push_str(&format!(" COMMENT '{comment}'"));
+        }
+        if documents.contains(&index) {
+            text.push_str(&format!(" CHECK (json_valid({}))", quoted(&column.name)));
         }
         parts.push(text);
     }
