@@ -47,6 +47,8 @@ struct Found<'n> {
     is_whole: bool,
     /// Default collations by names that ask for them.
     collations: HashMap<&'n str, Table>,
+    /// What is listed, and is no longer there.
+    dropped: Vec<String>,
 }
 
 impl Account {
@@ -174,6 +176,9 @@ impl Account {
         }
         for (database, names) in by_database {
             let mut found = look_into(server, keys, database, &names)?;
+            if look.current.is_none() {
+                self.look_again(server, keys, &mut found, database, &names)?;
+            }
             for table in &mut found.tables {
                 mark_references(&self.policy, table, |sql| texts(server, sql))?;
             }
@@ -186,6 +191,48 @@ impl Account {
             self.new_generation();
         }
         Ok(changed)
+    }
+
+    /// A table that is listed and shows no columns is hidden from the account, or was dropped
+    /// after the list was read. The server knows which; a table that was made again meanwhile is
+    /// looked up once more.
+    fn look_again<'n>(
+        &self,
+        server: &mut Server,
+        keys: &KeySet,
+        found: &mut Found<'n>,
+        database: &str,
+        names: &[&'n str],
+    ) -> Outcome<()> {
+        let missing: Vec<&str> = {
+            let lists = self.lists.read();
+            let is_listed = |name: &str| lists.has(database, name) == Some(true);
+            let names = names.iter().copied();
+            names
+                .filter(|name| found.lacks(database, name) && is_listed(name))
+                .collect()
+        };
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let asked: Vec<_> = missing
+            .iter()
+            .map(|n| TableName::new(database, *n))
+            .collect();
+        let mut shown = Vec::new();
+        for (name, definition) in missing.iter().zip(server.definitions(&asked)?) {
+            match definition {
+                Definition::Hidden => {}
+                Definition::Absent => found.dropped.push((*name).to_owned()),
+                Definition::Table(_) | Definition::View(..) => shown.push(*name),
+            }
+        }
+        if !shown.is_empty() {
+            let (mut these, warned) = look_at(server, keys, database, &shown)?;
+            found.tables.append(&mut these);
+            found.is_whole &= !warned;
+        }
+        Ok(())
     }
 
     /// Takes over what was found in a database. Returns whether anything is different from before;
@@ -252,6 +299,7 @@ fn look_into<'n>(
         tables: Vec::new(),
         is_whole: true,
         collations: HashMap::new(),
+        dropped: Vec::new(),
     };
     let (collations, real): (Vec<&str>, Vec<&str>) =
         names.iter().partition(|n| n.starts_with(COLLATION));
@@ -303,6 +351,13 @@ fn look_at(
 }
 
 impl Found<'_> {
+    /// Whether nothing was found under a name, and the server has warned of nothing.
+    fn lacks(&self, database: &str, name: &str) -> bool {
+        let is_found = |t: &Table| same_name(&t.name, name);
+        let is_table = !name.starts_with(COLLATION) && !is_virtual(database);
+        self.is_whole && is_table && !self.tables.iter().any(is_found)
+    }
+
     /// What a name stands for. `is_there`: there is a table of this name, according to the lists.
     fn table(
         &mut self,
@@ -322,8 +377,10 @@ impl Found<'_> {
         let found = found.or(self.tables.iter().find(nearly)).cloned();
         found.or_else(|| {
             // a view that shows nothing of ours any more is warned of
-            let is_listed = self.is_whole && !is_virtual(database) && is_there();
-            is_listed.then(|| hidden(database, name))
+            let is_there = self.lacks(database, name)
+                && !self.dropped.iter().any(|dropped| dropped == name)
+                && is_there();
+            is_there.then(|| hidden(database, name))
         })
     }
 }
