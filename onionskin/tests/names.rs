@@ -4,6 +4,7 @@
 mod support;
 
 use ::mysql::prelude::Queryable;
+use std::time::Duration;
 use support::*;
 
 on_both_servers!(
@@ -18,6 +19,9 @@ on_both_servers!(
     settings_by_two_at_signs,
     settings_of_prepared_statements,
     several_statements_are_an_option,
+    an_empty_statement_ends_a_text_of_several,
+    names_without_letter_case,
+    a_table_that_goes_while_it_is_looked_up,
     names_in_a_transaction_that_sees_the_past,
     views_under_any_collation_of_the_session,
 );
@@ -341,6 +345,81 @@ fn several_statements_are_an_option(kind: Kind) {
     assert_eq!(count.unwrap(), "3");
 }
 
+/// With `lower_case_table_names = 1` the server finds a table by either spelling of its name. (MySQL
+/// takes the setting only for a data directory that was made under it.)
+fn names_without_letter_case(kind: Kind) {
+    if kind == Kind::MySql {
+        return;
+    }
+    let options = PairOptions {
+        tables: &["CREATE TABLE Users (Id INT PRIMARY KEY, S VARCHAR(20) {eq}, n INT)"],
+        engine: Engine::Own,
+        server: ServerOptions {
+            extra: vec!["--lower-case-table-names=1".into()],
+            ..ServerOptions::default()
+        },
+        ..PairOptions::default()
+    };
+    let Some(mut pair) = Pair::start_with(kind, options) else {
+        return;
+    };
+    let session = &mut pair.protected;
+    for table in ["Users", "users", "USERS", "app.Users", "`App`.`uSers`"] {
+        session.must(&format!(
+            "INSERT INTO {table} VALUES (1, 'a', 1), (2, 'b', 2)"
+        ));
+        let found = session.text(&format!("SELECT id, s, N FROM {table} WHERE S = 'a'"));
+        assert_eq!(found.expect(table), "1\ta\t1");
+        session.must("START TRANSACTION");
+        session.must(&format!("UPDATE {table} SET s = 'c' WHERE s = 'a'"));
+        session.must("COMMIT");
+        let found = session.text(&format!(
+            "SELECT u.s FROM {table} u WHERE u.s IN ('c', 'd')"
+        ));
+        assert_eq!(found.expect(table), "c");
+        let deleted = session.must(&format!("DELETE FROM {table} WHERE S IN ('b', 'c')"));
+        assert_eq!(deleted.affected, 2, "{table}");
+    }
+    session.must("DROP TABLE Users");
+}
+
+/// Servers run what stands before an empty statement, say that it is a syntax error, and run nothing
+/// behind it.
+fn an_empty_statement_ends_a_text_of_several(kind: Kind) {
+    let Some(mut pair) = stage(kind) else { return };
+    let first = "UPDATE Clients SET age = age + 1 WHERE Name = 'Beate'";
+    let second = "DELETE FROM Clients WHERE id = 3";
+    for sql in [
+        format!("{first};; {second}"),
+        format!("{first}; ;\n{second};"),
+        format!("{first}; /* c */; {second}"),
+        format!("{first}; -- c\n; {second}"),
+        format!("{first};;; {second}"),
+        format!("; {second}"),
+        format!("/* c */; {second}"),
+        format!("-- c\n; {second}"),
+        format!(" ;{second}; {first}"),
+        format!("SELECT 1;; {second}"),
+        format!("{first};; -- c"),
+        format!(
+            "{first};; /* a long comment that is longer than what servers quote, which is 80 bytes at most */"
+        ),
+        // these are none
+        format!("{first};;"),
+        format!("{first}; ; "),
+        format!("{first}; -- c"),
+        format!("{first}; /* c */;"),
+        format!("{first}; SELECT Name FROM Clients WHERE age = 31 ORDER BY id; # c"),
+    ] {
+        pair.same(&sql);
+        let rows = pair.same("SELECT id, Name, age FROM Clients ORDER BY id");
+        assert!(rows.contains("Anna"), "{sql}\n→ {rows}");
+    }
+    pair.same(&format!("{first}; {second}"));
+    let rows = pair.same("SELECT id, Name, age FROM Clients ORDER BY id");
+    assert!(!rows.contains("Anna"), "{rows}");
+}
+
 /// What `[protect]` matches is sealed, however the table or the column comes to its name.
 fn names_that_the_policy_has(kind: Kind) {
     let policy = "[protect.\"app.kept*\"]\nemail = [\"eq\"]\n";
@@ -501,5 +580,50 @@ fn views_under_any_collation_of_the_session(kind: Kind) {
     ] {
         pair.same(&format!("SET NAMES utf8mb4 COLLATE {collation}"));
         pair.same("SELECT TABLE_NAME, CHECK_OPTION FROM information_schema.VIEWS WHERE TABLE_SCHEMA = DATABASE()");
+    }
+}
+
+/// A table is dropped, or dropped and made again, between the list of tables and the look-up of its
+/// columns: it is not one whose columns the account may not see.
+fn a_table_that_goes_while_it_is_looked_up(kind: Kind) {
+    if direct_mode() {
+        return;
+    }
+    let Some(server) = Server::start(kind, ServerOptions::default()) else {
+        return;
+    };
+    let mut direct = server.connect();
+    direct.must("CREATE DATABASE app");
+    for again in [false, true] {
+        direct.must("CREATE TABLE app.gone (id INT PRIMARY KEY, c VARCHAR(20))");
+        let cable = Cable::to(server.port());
+        let options = ProxyOptions {
+            settings: "backend_tls = \"never\"\n".into(),
+            tables: "[protect.\"app.*\"]\nsecret = [\"eq\"]\n".into(),
+            backend: Some(cable.address()),
+            ..ProxyOptions::default()
+        };
+        let proxy = Proxy::start_with(&server, options);
+        let mut session = proxy.connect_to("app");
+        cable.freeze_at("AND TABLE_NAME = ", 1, When::Before);
+        let insert = std::thread::spawn(move || {
+            let inserted = session.run("INSERT INTO gone VALUES (1, 'x')");
+            (inserted, session)
+        });
+        wait_until("the look-up", Duration::from_secs(20), || cable.is_frozen());
+        direct.must("DROP TABLE app.gone");
+        if again {
+            direct.must("CREATE TABLE app.gone (id INT PRIMARY KEY, c VARCHAR(20))");
+        }
+        cable.freeze(false);
+        let (inserted, mut session) = insert.join().expect("a session");
+        match again {
+            false => assert_eq!(inserted.expect_err("no table").code, 1146),
+            true => {
+                inserted.expect("the new table");
+                assert_eq!(session.text("SELECT c FROM gone").expect("a row"), "x");
+                direct.must("DROP TABLE app.gone");
+            }
+        }
     }
 }

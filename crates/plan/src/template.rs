@@ -58,6 +58,9 @@ pub struct Template {
     pub rows: Option<Rows>,
     /// Whether a `;` separates statements: the shape is then of no use.
     pub multiple: bool,
+    /// A comment stands behind the statement's semicolon. Where several statements may be sent, it
+    /// is one that does nothing.
+    pub trailed: bool,
 }
 
 /// Introduces a literal in a key. No token contains it: the lexer refuses control characters.
@@ -84,14 +87,14 @@ impl Template {
         self.clear();
         let mut lexer = Lexer::new(sql, mode);
         let mut previous_end = 0;
-        let mut ended = false;
+        let mut ended = None;
         let mut folding = Folding::default();
         while let Some(token) = lexer.next_token()? {
             if token.is(b';') {
-                ended = true;
+                ended = Some(token.end);
                 continue;
             }
-            if ended {
+            if ended.is_some() {
                 self.multiple = true;
             }
             let key_before = self.key.len();
@@ -110,6 +113,7 @@ impl Template {
         if let Fold::Between(_) = folding.state {
             self.key.push(ROWS);
         }
+        self.trailed = ended.is_some_and(|at| !sql[at..].trim_ascii().is_empty());
         self.tell_count();
         Ok(true)
     }
@@ -119,6 +123,7 @@ impl Template {
         self.literals.clear();
         self.rows = None;
         self.multiple = false;
+        self.trailed = false;
     }
 
     /// Adds a token to the key: a literal as the mark of its kind, anything else as it stands.
@@ -403,5 +408,7 @@ mod tests {
     fn several_statements_are_noticed() {
         assert!(read("a; b").multiple);
         assert!(!read("a;").multiple);
+        assert!(read("a; -- b").trailed && !read("a; -- b").multiple);
+        assert!(!read("a; ;").trailed && !read("/* b */ a").trailed);
     }
 }

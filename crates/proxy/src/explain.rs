@@ -44,7 +44,7 @@ pub fn statements(text: &str) -> Result<Vec<&str>, String> {
     let parts = onionskin_plan::lex::split(text.as_bytes(), LexMode::default());
     Ok(match parts.map_err(|error| error.to_string())? {
         None => vec![text.trim()],
-        Some(parts) => parts.into_iter().map(|part| &text[part]).collect(),
+        Some(cut) => cut.parts.into_iter().map(|part| &text[part]).collect(),
     })
 }
 

@@ -2,6 +2,10 @@
 //!
 //! MySQL and MariaDB give the older ones the same numbers.
 
+use onionskin_value::Family;
+
+use crate::error::Failure;
+
 /// `ER_BAD_NULL_ERROR`: NULL for a NOT NULL column.
 pub(crate) const NOT_NULL: u16 = 1048;
 /// `ER_BAD_DB_ERROR`
@@ -81,5 +85,29 @@ pub(crate) fn may_be_stale(code: u16, message: &[u8]) -> bool {
         | NO_SUCH_TABLE
         | NO_DEFAULT => true,
         _ => is_own_check(code, message),
+    }
+}
+
+/// `ER_PARSE_ERROR` of a text, as the servers say it: they quote at most 80 bytes of what they do
+/// not understand. MariaDB's three last ones are dots if there is more.
+pub(crate) fn syntax(family: Family, near: &[u8], line: usize) -> Failure {
+    const QUOTED: usize = 80;
+    let server = match family {
+        Family::MariaDb => "MariaDB",
+        Family::MySql => "MySQL",
+    };
+    let (cut, dots) = match family {
+        Family::MariaDb if near.len() > QUOTED => (QUOTED - 3, "..."),
+        _ => (near.len().min(QUOTED), ""),
+    };
+    let near = String::from_utf8_lossy(&near[..cut]);
+    let message = format!(
+        "You have an error in your SQL syntax; check the manual that corresponds to your {server} server version for the \
+         right syntax to use near '{near}{dots}' at line {line}"
+    );
+    Failure::Server {
+        code: 1064,
+        state: *b"42000",
+        message: message.into_bytes(),
     }
 }

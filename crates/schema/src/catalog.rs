@@ -22,7 +22,7 @@ pub const COLUMNS_QUERY_FIELDS: &str = "TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, O
      GENERATION_EXPRESSION";
 
 /// One row of [`catalog_query`], as UTF-8.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct ColumnRow<'a> {
     pub table_schema: &'a str,

@@ -27,7 +27,7 @@ mod token;
 use introducer::is_introducer;
 
 pub(crate) use comments::executable;
-pub use statements::split;
+pub use statements::{Empty, Statements, split};
 pub use token::{LexError, LexMode, LiteralKind, Token, TokenKind};
 
 /// Iterates over the tokens of a text.

@@ -1,15 +1,45 @@
 //! Where a statement ends in a text of several.
 
+use std::ops::Range;
+
 use super::{LexError, LexMode, Lexer, Token, TokenKind};
 
-/// Cuts a text into its statements at `;`. Empty statements are left out. `None` when the text
-/// holds a compound statement (a stored program's body, or one of MariaDB's on its own), whose
-/// semicolons are not boundaries.
-pub fn split(sql: &[u8], mode: LexMode) -> Result<Option<Vec<std::ops::Range<usize>>>, LexError> {
+/// The statements of a text.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Statements {
+    /// Where each stands. The last one may be nothing but a comment.
+    pub parts: Vec<Range<usize>>,
+    /// The first empty statement before the end. To servers it is a syntax error: they run what
+    /// stands before it, and nothing behind it.
+    pub empty: Option<Empty>,
+}
+
+/// An empty statement, as servers quote it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Empty {
+    /// How many statements stand before it.
+    pub before: usize,
+    /// Its semicolon and all behind it.
+    pub near: Range<usize>,
+    /// The line of the semicolon, from 1, counted from the statement's beginning.
+    pub line: usize,
+}
+
+/// Cuts a text into its statements at `;`. `None` when the text holds a compound statement (a
+/// stored program's body, or one of MariaDB's on its own), whose semicolons are not boundaries.
+///
+/// Servers take spaces and semicolons off the end first.
+pub fn split(sql: &[u8], mode: LexMode) -> Result<Option<Statements>, LexError> {
+    let ends = |b: &u8| *b == b';' || is_space(*b);
+    let text = &sql[..sql
+        .iter()
+        .rposition(|b| !ends(b))
+        .map_or(0, |last| last + 1)];
     let mut parts = Vec::new();
-    let mut lexer = Lexer::new(sql, mode);
+    let mut empty = None;
+    let mut lexer = Lexer::new(text, mode);
     // what tells of a part whether it is a statement: its first two tokens and its first words
-    let (mut head, mut end): (Vec<Token>, usize) = (Vec::new(), 0);
+    let (mut head, mut begin, mut end): (Vec<Token>, usize, usize) = (Vec::new(), 0, 0);
     loop {
         let token = lexer.next_token()?;
         if let Some(token) = token
@@ -21,17 +51,42 @@ pub fn split(sql: &[u8], mode: LexMode) -> Result<Option<Vec<std::ops::Range<usi
             }
             continue;
         }
-        if let Some(first) = head.first() {
-            if is_compound(sql, &head) {
-                return Ok(None);
-            }
-            parts.push(first.start..end);
-            head.clear();
+        let is_empty = head.is_empty();
+        let part = head
+            .first()
+            .map_or(begin..text.len(), |first| first.start..end);
+        if !is_empty && is_compound(sql, &head) {
+            return Ok(None);
         }
-        if token.is_none() {
-            return Ok(Some(parts));
+        head.clear();
+        match token {
+            Some(semicolon) if is_empty => {
+                empty = empty.or_else(|| {
+                    let before = text[begin..semicolon.start].iter();
+                    let lines = before
+                        .skip_while(|b| is_space(**b))
+                        .filter(|b| **b == b'\n');
+                    Some(Empty {
+                        before: parts.len(),
+                        near: semicolon.start..text.len(),
+                        line: 1 + lines.count(),
+                    })
+                });
+            }
+            // a comment behind the last semicolon is a statement that does nothing
+            None if is_empty && text[begin..].iter().all(|b| is_space(*b)) => {}
+            _ => parts.push(part),
+        }
+        match token {
+            Some(semicolon) => begin = semicolon.end,
+            None => return Ok(Some(Statements { parts, empty })),
         }
     }
+}
+
+/// What servers take for a space.
+fn is_space(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte == 0x0b
 }
 
 /// Whether a piece that begins so is one of a compound statement, cut at its semicolons. Each of
@@ -76,13 +131,14 @@ mod tests {
     #[test]
     fn statements_are_cut_at_semicolons_outside_of_quotes_and_programs() {
         let cut = |sql: &str| {
-            split(sql.as_bytes(), LexMode::default()).unwrap().map(|v| {
-                v.into_iter()
-                    .map(|r| sql[r].to_string())
-                    .collect::<Vec<_>>()
-            })
+            let cut = split(sql.as_bytes(), LexMode::default()).unwrap()?;
+            assert_eq!(cut.empty, None, "{sql}");
+            let parts = cut.parts.into_iter().map(|r| sql[r].to_string());
+            Some(parts.collect::<Vec<_>>())
         };
-        assert_eq!(cut("a ';'; ; b;").unwrap(), ["a ';'", "b"]);
+        assert_eq!(cut("a ';'; b; ;").unwrap(), ["a ';'", "b"]);
+        assert_eq!(cut("a; /* c */ ;").unwrap(), ["a", " /* c */"]);
+        assert_eq!(cut(" ; ").unwrap(), [""; 0]);
         for compound in [
             "create or replace procedure p() begin a; b; end",
             "if 1 then a; end if",
@@ -106,5 +162,21 @@ mod tests {
             cut("create table a(x int); begin; commit").unwrap().len(),
             3
         );
+    }
+
+    #[test]
+    fn an_empty_statement_is_told_with_what_is_behind_it() {
+        let empty = |sql: &str| {
+            let cut = split(sql.as_bytes(), LexMode::default()).unwrap().unwrap();
+            let empty = cut.empty.expect(sql);
+            (empty.before, sql[empty.near].to_owned(), empty.line)
+        };
+        let told = |parts: usize, near: &str, line: usize| (parts, near.to_owned(), line);
+        assert_eq!(empty("a;; b;"), told(1, "; b", 1));
+        assert_eq!(empty("a;\n; b; c;; d"), told(1, "; b; c;; d", 1));
+        assert_eq!(empty("-- c\n;b"), told(0, ";b", 2));
+        assert_eq!(empty(" ; b"), told(0, "; b", 1));
+        assert_eq!(empty("a; /* c */; b"), told(1, "; b", 1));
+        assert_eq!(empty("a;; -- x"), told(1, "; -- x", 1));
     }
 }

@@ -1,5 +1,7 @@
 //! Tables from the rows of look-ups.
 
+use std::collections::HashSet;
+
 use onionskin_keys::KeySet;
 use onionskin_plan::{HIDDEN, errors};
 use onionskin_schema::{ColumnRow, Table, tables_from_rows};
@@ -40,6 +42,9 @@ pub(crate) fn tables(rows: &Rows, keys: &KeySet) -> Outcome<Vec<Table>> {
         }
         parsed.push(row);
     }
+    // where names have no letter case, both spellings of a name find the table
+    let mut met = HashSet::new();
+    parsed.retain(|row| met.insert(*row));
     let verify = |bytes: &[u8], tag: &[u8; 16]| keys.metadata_key().verify(bytes, tag);
     Ok(tables_from_rows(parsed, verify))
 }

@@ -120,6 +120,7 @@ impl Statement {
                 literals: template.literals.clone(),
                 rows: None,
                 multiple: false,
+                trailed: false,
             },
             keyed: Arc::clone(keyed),
             server_id: None,

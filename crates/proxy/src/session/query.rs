@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use onionskin_plan::errors::NotUnderstood;
+use onionskin_plan::lex::{Empty, Statements};
 use onionskin_plan::{Action, Facts, Finds, Question, Refusal, errors};
 use onionskin_value::{Charset, Family};
 use onionskin_wire::Capabilities;
@@ -17,6 +18,7 @@ use crate::diagnostics::{Diagnostics, tells_of};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Found, Rows};
 use crate::hex::unhex;
+use crate::server_errors;
 
 impl Session {
     pub(super) fn query(&mut self) -> Outcome<()> {
@@ -55,7 +57,7 @@ impl Session {
             }
             return done;
         }
-        if self.template.multiple {
+        if self.template.multiple || (self.template.trailed && self.takes_several()) {
             let sql = sql.to_vec();
             return self.several(&sql);
         }
@@ -303,16 +305,15 @@ impl Session {
     /// them, else run one after the other.
     pub(super) fn several(&mut self, sql: &[u8]) -> Outcome<()> {
         let mode = self.space.settings.lex;
-        let parts = onionskin_plan::lex::split(sql, mode).map_err(|_| NotUnderstood::Words)?;
-        let allowed = self
-            .server
-            .capabilities
-            .contains(Capabilities::MULTI_STATEMENTS);
-        let Some(parts) = parts.filter(|_| allowed) else {
+        let cut = onionskin_plan::lex::split(sql, mode).map_err(|_| NotUnderstood::Words)?;
+        let allowed = self.takes_several();
+        let Some(Statements { mut parts, empty }) = cut.filter(|_| allowed) else {
             // a stored program: its semicolons belong to it
             return self.unreadable(sql);
         };
-        let mut all_relay = true;
+        // what is behind an empty statement is not read
+        let mut all_relay = empty.is_none();
+        parts.truncate(empty.as_ref().map_or(parts.len(), |empty| empty.before));
         let mut plans = Vec::with_capacity(parts.len());
         for range in &parts {
             let part = &sql[range.clone()];
@@ -364,15 +365,26 @@ impl Session {
             }
             // by other settings, a call may be in it
             self.must_not_call(&part)?;
-            let last = i + 1 == parts.len();
+            let last = i + 1 == parts.len() && empty.is_none();
             if !self.one_of_several(&part, last)? {
-                break;
+                return Ok(());
             }
             self.after_command();
             self.learn_untold()?;
             self.learn_collation()?;
         }
-        Ok(())
+        match empty {
+            Some(Empty { near, line, .. }) => {
+                Err(server_errors::syntax(self.state.family, &sql[near], line))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a text may hold several statements.
+    fn takes_several(&self) -> bool {
+        let capabilities = self.server.capabilities;
+        capabilities.contains(Capabilities::MULTI_STATEMENTS)
     }
 
     /// Runs one of several statements. `Ok(false)`: it failed, the others are not run.
