@@ -6,7 +6,7 @@ use onionskin_wire::messages::{
     HandshakeResponse41, InitialHandshake, OkPacket, SslRequest, statement_id,
 };
 use onionskin_wire::rows::{BinaryRow, TextRow};
-use onionskin_wire::{Capabilities, ColumnType, ParamType, ResponseTracker};
+use onionskin_wire::{Capabilities, ColumnType, DefinitionForm, ParamType, ResponseTracker};
 
 /// The first byte chooses a message, the next four are capabilities, the rest is the packet's
 /// payload.
@@ -72,11 +72,15 @@ pub fn run(input: &[u8]) {
             let _ = EofPacket::decode(payload).map(|message| message.encode(&mut out));
         }
         7 => {
-            if let Ok(message) = ColumnDefinition::decode(payload) {
+            let form = match a % 2 {
+                0 => DefinitionForm::Standard,
+                _ => DefinitionForm::Extended,
+            };
+            if let Ok(message) = ColumnDefinition::decode(payload, form) {
                 let _ = message.param_type();
                 message.encode(&mut out);
                 assert_eq!(
-                    ColumnDefinition::decode(&out).ok(),
+                    ColumnDefinition::decode(&out, form).ok(),
                     Some(message.clone()),
                     "encoded and decoded again"
                 );

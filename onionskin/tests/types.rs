@@ -27,6 +27,9 @@ mod protocol;
 #[path = "types/fixed_binary.rs"]
 mod fixed_binary;
 
+#[path = "types/extended_metadata.rs"]
+mod extended_metadata;
+
 #[path = "types/wildcards.rs"]
 mod wildcards;
 
@@ -38,6 +41,7 @@ use connections::{
 };
 use documents::documents;
 use edges::{numbers_and_dates_at_their_edges, signed_zeros};
+use extended_metadata::{definitions_have_no_extension_on_mysql, what_mariadb_tells_besides};
 use fixed_binary::{
     uuid_and_inet_are_defined, uuid_and_inet_are_found, uuid_and_inet_are_moved,
     uuid_and_inet_are_stored, uuid_and_inet_name_rows, uuid_and_inet_without_an_engine,
@@ -49,6 +53,8 @@ use support::*;
 use wildcards::a_wildcard_gives_what_a_type_can_have;
 
 on_both_servers!(
+    definitions_have_no_extension_on_mysql,
+    what_mariadb_tells_besides,
     members_of_enum_and_set,
     bits,
     documents,

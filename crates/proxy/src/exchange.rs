@@ -17,7 +17,9 @@ use onionskin_wire::messages::{
     ColumnDefinition, Command, EofPacket, ErrPacket, OkPacket, encode_statement_command,
 };
 use onionskin_wire::rows::TextRow;
-use onionskin_wire::{Capabilities, Connection, ResponseTracker, StatusFlags, Step, WireError};
+use onionskin_wire::{
+    Capabilities, Connection, DefinitionForm, ResponseTracker, StatusFlags, Step, WireError,
+};
 
 use crate::age::{RECHECK, now};
 use crate::error::{Failure, Outcome, too_long};
@@ -47,6 +49,8 @@ pub(crate) struct Server {
     pub connection: Connection,
     pub tracker: ResponseTracker,
     pub capabilities: Capabilities,
+    /// The form of column definitions, to the client, too.
+    pub form: DefinitionForm,
     /// Status flags of the last answer.
     pub status: StatusFlags,
     /// How many questions there have been.
@@ -131,11 +135,12 @@ pub(crate) type Cells = Vec<Option<Vec<u8>>>;
 pub(crate) type Rows = Vec<Vec<Option<Vec<u8>>>>;
 
 impl Server {
-    pub fn new(connection: Connection, capabilities: Capabilities) -> Self {
+    pub fn new(connection: Connection, capabilities: Capabilities, form: DefinitionForm) -> Self {
         Server {
             connection,
             tracker: ResponseTracker::new(capabilities),
             capabilities,
+            form,
             status: StatusFlags::AUTOCOMMIT,
             asked: 0,
             outstanding: VecDeque::new(),
@@ -548,7 +553,7 @@ impl Server {
                 Step::Err => return Err(self.error()),
                 Step::PrepareOk(ok) => statement = Some(ok.statement_id),
                 Step::ColumnDef => {
-                    let definition = ColumnDefinition::decode(self.payload());
+                    let definition = ColumnDefinition::decode(self.payload(), self.form);
                     collation = Some(definition.map_err(Failure::Backend)?.charset);
                 }
                 _ => {}

@@ -21,7 +21,7 @@ use onionskin_plan::{Action, OpenFrom, ResultItem};
 use onionskin_schema::{Policy, Table};
 use onionskin_value::Family;
 use onionskin_wire::messages::OkPacket;
-use onionskin_wire::{Capabilities, Connection, ParamType, Transport};
+use onionskin_wire::{Capabilities, Connection, DefinitionForm, ParamType, Transport};
 
 use crate::bind::{Binder, Values};
 use crate::catalog::KeyedPlan;
@@ -185,6 +185,7 @@ impl Stage {
             server: Connection::new(server_of_proxy),
             client_capabilities: CAPABILITIES,
             server_capabilities: CAPABILITIES,
+            form: DefinitionForm::Standard,
             family,
             server_version: String::new(),
             connection_id: 1,

@@ -72,7 +72,7 @@ mod settings;
 use onionskin_value::Family;
 use onionskin_wire::messages::{ErrPacket, InitialHandshake};
 use onionskin_wire::trace::{Peer, Tracer};
-use onionskin_wire::{Capabilities, Connection, Transport};
+use onionskin_wire::{Capabilities, Connection, DefinitionForm, Transport};
 
 use crate::keep_alive::keep_alive;
 use connect::connect;
@@ -94,6 +94,8 @@ pub(crate) struct Login {
     pub client_capabilities: Capabilities,
     /// What we negotiated with the server.
     pub server_capabilities: Capabilities,
+    /// The form of column definitions, on both sides.
+    pub form: DefinitionForm,
     pub family: Family,
     /// As the server tells it, without the `5.5.5-` that MariaDB puts before it.
     pub server_version: String,
@@ -125,6 +127,7 @@ pub(crate) fn login(
             server,
             client_capabilities: agreed.client_capabilities,
             server_capabilities: agreed.server_capabilities,
+            form: agreed.form,
             family: agreed.family,
             server_version: agreed.server_version,
             connection_id: agreed.connection_id,

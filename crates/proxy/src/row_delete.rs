@@ -155,7 +155,7 @@ impl Session {
         items.extend(delete.filter.fetch.iter().cloned());
         let kinds = definitions[..keys]
             .iter()
-            .map(|packet| key_kind(packet))
+            .map(|packet| key_kind(packet, self.state.form))
             .collect::<Outcome<Vec<_>>>()?;
         // keys may be tokens, which are physical names by intent
         let (_, mut opener) =

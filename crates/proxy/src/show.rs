@@ -99,8 +99,8 @@ impl Session {
                 _ => {
                     let payload = self.server.connection.last_payload();
                     if step == Step::ColumnDef && binary {
-                        let definition =
-                            ColumnDefinition::decode(payload).map_err(Failure::Backend)?;
+                        let definition = ColumnDefinition::decode(payload, self.server.form)
+                            .map_err(Failure::Backend)?;
                         types.push(match definition.flags.contains(ColumnFlags::UNSIGNED) {
                             true => ParamType::unsigned(definition.column_type),
                             false => ParamType::new(definition.column_type),
@@ -140,7 +140,8 @@ impl Session {
                 Step::Err => return Err(self.server.error()),
                 Step::ColumnDef => {
                     let packet = self.server.payload().to_vec();
-                    let definition = ColumnDefinition::decode(&packet).map_err(Failure::Backend)?;
+                    let definition = ColumnDefinition::decode(&packet, self.server.form)
+                        .map_err(Failure::Backend)?;
                     let name = String::from_utf8_lossy(&definition.org_name).into_owned();
                     if !names_physical(&packet) && table.owner_of(&name).is_none() {
                         self.write(&packet)?;

@@ -11,8 +11,8 @@ use onionskin_schema::Dialect;
 use onionskin_value::{
     Charset, Family, LATEST_TIMESTAMP, LATEST_TIMESTAMP_UNSIGNED, SqlMode, TimeZone,
 };
-use onionskin_wire::WireError;
 use onionskin_wire::messages::{ColumnDefinition, SessionChange, SessionChanges};
+use onionskin_wire::{DefinitionForm, WireError};
 
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
@@ -148,6 +148,8 @@ fn is_known_mode(word: &str) -> bool {
 #[derive(Clone, Debug)]
 pub(crate) struct State {
     pub family: Family,
+    /// The form of column definitions.
+    pub form: DefinitionForm,
     /// `None`: a character set in which text cannot be lexed safely.
     pub client_charset: Option<Charset>,
     pub connection_charset: Option<Charset>,
@@ -289,6 +291,7 @@ impl State {
         let places = 18..18 + unusual::asked(family).count();
         let mut state = State {
             family,
+            form: server.form,
             client_charset: None,
             connection_charset: None,
             results_charset: None,
@@ -343,7 +346,7 @@ impl State {
         }
         if state.asks_collation {
             let definition = definitions.first().ok_or(WireError::Malformed("no column"));
-            let definition = definition.and_then(|d| ColumnDefinition::decode(d));
+            let definition = definition.and_then(|d| ColumnDefinition::decode(d, server.form));
             state.learn_collation(definition.map_err(Failure::Backend)?.charset);
         }
         server.changes.clear();
@@ -356,6 +359,12 @@ impl State {
             introduced: false,
         };
         Ok(state)
+    }
+
+    /// What the definition of a column that the proxy makes begins with, where the form has a
+    /// place for it.
+    pub fn extended(&self) -> Option<Cow<'static, [u8]>> {
+        (self.form == DefinitionForm::Extended).then_some(Cow::Borrowed(b""))
     }
 
     /// Whose form definitions have.

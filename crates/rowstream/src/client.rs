@@ -19,7 +19,8 @@ use onionskin_wire::messages::{
 };
 use onionskin_wire::rows::{ResponseHead, RowPacket, TextRow};
 use onionskin_wire::{
-    Capabilities, Connection, MariaDbCapabilities, Socket, Transport, WireError, auth,
+    Capabilities, Connection, DefinitionForm, MariaDbCapabilities, Socket, Transport, WireError,
+    auth,
 };
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
@@ -343,7 +344,10 @@ impl Client {
         };
         let mut answer = Answer::default();
         for _ in 0..columns {
-            let definition = ColumnDefinition::decode(self.connection.read_payload()?)?;
+            let definition = ColumnDefinition::decode(
+                self.connection.read_payload()?,
+                DefinitionForm::Standard,
+            )?;
             let name = String::from_utf8_lossy(&definition.name).into_owned();
             answer.names.push(name);
         }

@@ -113,6 +113,18 @@ impl SqlType {
         }
     }
 
+    /// What MariaDB tells besides of such a column, and of `MIN` and `MAX` of it, to clients that
+    /// ask for extended metadata: a number (0 for a type, 1 for a format), a length and a name.
+    pub fn extended_metadata(&self) -> &'static [u8] {
+        match self.kind {
+            Kind::Json => b"\x01\x04json",
+            Kind::Uuid => b"\x00\x04uuid",
+            Kind::Inet6 => b"\x00\x05inet6",
+            Kind::Inet4 => b"\x00\x05inet4",
+            _ => b"",
+        }
+    }
+
     /// The column definition that this family sends for `MIN` or `MAX` of such a column.
     pub fn wire_of_extremum(&self, family: Family, results_charset: u16) -> WireType {
         let natural = SqlType {

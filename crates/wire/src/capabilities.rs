@@ -7,7 +7,7 @@
 //! MariaDB reuses the lowest bit. MySQL always sets it (`CLIENT_LONG_PASSWORD`, now without
 //! meaning); a MariaDB server clears it, and then the last four of the reserved bytes of its
 //! greeting, and of a client's answer, hold [`MariaDbCapabilities`]. The proxy passes the bit
-//! through and offers none of those.
+//! through and offers those of [`MariaDbCapabilities::SUPPORTED`].
 
 use bitflags::bitflags;
 
@@ -140,8 +140,28 @@ bitflags! {
 }
 
 impl MariaDbCapabilities {
-    /// None of them: each changes packets in ways the proxy would have to follow.
-    pub const SUPPORTED: Self = Self::empty();
+    /// What the proxy can read. Each of the others changes packets in ways that it would have to
+    /// follow.
+    pub const SUPPORTED: Self = Self::EXTENDED_METADATA;
+}
+
+/// The form of column definitions on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum DefinitionForm {
+    /// That of protocol 4.1.
+    #[default]
+    Standard,
+    /// With what MariaDB tells besides of a type: `EXTENDED_METADATA` was agreed.
+    Extended,
+}
+
+impl From<MariaDbCapabilities> for DefinitionForm {
+    fn from(agreed: MariaDbCapabilities) -> Self {
+        match agreed.contains(MariaDbCapabilities::EXTENDED_METADATA) {
+            true => DefinitionForm::Extended,
+            false => DefinitionForm::Standard,
+        }
+    }
 }
 
 bitflags! {

@@ -41,7 +41,9 @@ pub mod tls;
 pub mod trace;
 
 pub use binary_value::{BinaryValue, ColumnType, ParamType};
-pub use capabilities::{Capabilities, ColumnFlags, MariaDbCapabilities, StatusFlags};
+pub use capabilities::{
+    Capabilities, ColumnFlags, DefinitionForm, MariaDbCapabilities, StatusFlags,
+};
 pub use codec::{PutWire, Reader};
 pub use deadline::Deadline;
 pub use error::{WireError, WireResult};

@@ -4,7 +4,8 @@ use onionskin_wire::messages::*;
 use onionskin_wire::rows::{BinaryRow, ResponseHead, RowPacket, TextRow};
 use onionskin_wire::trace::{Peer, Tracer};
 use onionskin_wire::{
-    BinaryValue, Capabilities, ColumnType, Direction, ParamType, Reader, ResponseTracker,
+    BinaryValue, Capabilities, ColumnType, DefinitionForm, Direction, ParamType, Reader,
+    ResponseTracker,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -69,8 +70,10 @@ proptest! {
             prop_assert_eq!(&out, &bytes);
         }
         let _ = EofPacket::decode(&bytes);
-        if let Ok(m) = ColumnDefinition::decode(&bytes) {
-            m.encode(&mut out);
+        for form in [DefinitionForm::Standard, DefinitionForm::Extended] {
+            if let Ok(m) = ColumnDefinition::decode(&bytes, form) {
+                m.encode(&mut out);
+            }
         }
         let _ = ComStmtPrepareOk::decode(&bytes);
         let _ = ComStmtSendLongData::decode(&bytes);

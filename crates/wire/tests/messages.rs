@@ -3,7 +3,8 @@
 
 use onionskin_wire::messages::*;
 use onionskin_wire::{
-    BinaryValue, Capabilities, ColumnFlags, ColumnType, MariaDbCapabilities, ParamType, StatusFlags,
+    BinaryValue, Capabilities, ColumnFlags, ColumnType, DefinitionForm, MariaDbCapabilities,
+    ParamType, StatusFlags,
 };
 
 fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
@@ -277,23 +278,31 @@ fn column_definition_with_every_default() {
         ColumnDefault::Null,
         ColumnDefault::Value(b"7"[..].into()),
     ] {
-        let column = ColumnDefinition {
-            catalog: b"def"[..].into(),
-            schema: b"app"[..].into(),
-            table: b"u"[..].into(),
-            org_table: b"users"[..].into(),
-            name: b"mail"[..].into(),
-            org_name: b"email"[..].into(),
-            charset: 255,
-            length: 1020,
-            column_type: ColumnType::VAR_STRING,
-            flags: ColumnFlags::NOT_NULL | ColumnFlags::UNIQUE_KEY,
-            decimals: 0,
-            default,
-        };
-        let bytes = encoded(|out| column.encode(out));
-        assert_eq!(ColumnDefinition::decode(&bytes).unwrap(), column);
-        assert_eq!(column.clone().into_owned(), column);
+        for form in [DefinitionForm::Standard, DefinitionForm::Extended] {
+            let extended = form == DefinitionForm::Extended;
+            let mut column = ColumnDefinition {
+                catalog: b"def"[..].into(),
+                schema: b"app"[..].into(),
+                table: b"u"[..].into(),
+                org_table: b"users"[..].into(),
+                name: b"mail"[..].into(),
+                org_name: b"email"[..].into(),
+                charset: 255,
+                length: 1020,
+                column_type: ColumnType::VAR_STRING,
+                flags: ColumnFlags::NOT_NULL | ColumnFlags::UNIQUE_KEY,
+                decimals: 0,
+                default: default.clone(),
+                extended: extended.then(|| b""[..].into()),
+            };
+            for about in [&b""[..], b"\x01\x04json"] {
+                column.extend(about);
+                let bytes = encoded(|out| column.encode(out));
+                assert_eq!(ColumnDefinition::decode(&bytes, form).unwrap(), column);
+                assert_eq!(column.clone().into_owned(), column);
+                assert_eq!(column.extended.as_deref(), extended.then_some(about));
+            }
+        }
     }
 }
 

@@ -46,12 +46,29 @@ impl RawClient {
 
     /// Connects and logs in as root, who has no password.
     pub fn login(port: u16) -> RawClient {
+        Self::login_with(port, login_payload)
+    }
+
+    /// The same as a client of MariaDB that asks for extended metadata.
+    pub fn login_extended(port: u16) -> RawClient {
+        Self::login_with(port, |plugin| {
+            const LONG_PASSWORD: u8 = 1;
+            const EXTENDED_METADATA: u8 = 1 << 3;
+            let mut payload = login_payload(plugin);
+            payload[0] &= !LONG_PASSWORD;
+            // behind the capabilities, the longest packet, the collation and 19 reserved bytes
+            payload[4 + 4 + 1 + 19] = EXTENDED_METADATA;
+            payload
+        })
+    }
+
+    fn login_with(port: u16, payload: impl Fn(&[u8]) -> Vec<u8>) -> RawClient {
         let mut client = RawClient::connect(port);
         let Reply::Packet(greeting) = client.read() else {
             panic!("no greeting")
         };
         let plugin = greeting_plugin(&greeting);
-        client.send(&packet(1, &login_payload(&plugin)));
+        client.send(&packet(1, &payload(&plugin)));
         loop {
             match client.read_numbered() {
                 (_, Reply::Packet(reply)) if reply[0] == 0x00 => return client,
@@ -86,6 +103,25 @@ impl RawClient {
             self.until_eof();
         }
         first
+    }
+
+    /// Sends a command and reads as many lists as its answer has, each of which an EOF packet ends;
+    /// returns all packets but these. `None`: there is no list, the answer is one packet.
+    pub fn lists(&mut self, code: u8, rest: &[u8], lists: usize) -> Option<Vec<Vec<u8>>> {
+        self.command(code, rest);
+        let mut packets = Vec::new();
+        let mut ended = 0;
+        while ended < lists {
+            match self.read() {
+                Reply::Packet(packet) if packets.is_empty() && packet[0] == 0 && code == 3 => {
+                    return None;
+                }
+                Reply::Packet(packet) if packet[0] == 0xfe && packet.len() < 9 => ended += 1,
+                Reply::Packet(packet) => packets.push(packet),
+                other => panic!("{:?}: {other:?}", String::from_utf8_lossy(rest)),
+            }
+        }
+        Some(packets)
     }
 
     /// Prepares a statement; returns its id.

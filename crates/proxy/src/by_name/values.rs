@@ -126,7 +126,8 @@ impl Session {
         };
         let mut variables = Vec::with_capacity(names.len());
         for (definitions, cells) in definitions[2..].chunks(3).zip(cells[2..].chunks(3)) {
-            let definition = ColumnDefinition::decode(&definitions[0]).map_err(Failure::Backend)?;
+            let definition = ColumnDefinition::decode(&definitions[0], self.server.form)
+                .map_err(Failure::Backend)?;
             let hex = cells[1].as_deref().unwrap_or_default();
             let is_text = !is_number(definition.column_type);
             variables.push(Variable {

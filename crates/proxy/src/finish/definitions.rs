@@ -5,7 +5,7 @@ use onionskin_plan::{Aggregate, AggregateCall, Described, Finish, Output, Result
 use onionskin_schema::Column;
 use onionskin_value::{Family, SqlType, Sum, WireType};
 use onionskin_wire::messages::ColumnDefinition;
-use onionskin_wire::{ColumnFlags, ColumnType};
+use onionskin_wire::{ColumnFlags, ColumnType, DefinitionForm};
 
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
@@ -104,7 +104,7 @@ impl Session {
         if stored && matches!(call.function, Aggregate::Sum | Aggregate::Avg) {
             flags.remove(ColumnFlags::BINARY);
         }
-        let definition = ColumnDefinition {
+        let mut definition = ColumnDefinition {
             catalog: b"def".as_slice().into(),
             schema: b"".as_slice().into(),
             table: b"".as_slice().into(),
@@ -116,6 +116,7 @@ impl Session {
                 true => self.state.shown_name(name),
                 false => b"".as_slice().into(),
             },
+            extended: self.state.extended(),
             charset: wire.charset,
             length: wire.length,
             column_type: ColumnType(wire.column_type),
@@ -123,6 +124,9 @@ impl Session {
             decimals: wire.decimals,
             default: onionskin_wire::messages::ColumnDefault::Absent,
         };
+        if let (Aggregate::Min | Aggregate::Max, Some(ty)) = (call.function, ty) {
+            definition.extend(ty.extended_metadata());
+        }
         let mut out = Vec::new();
         definition.encode(&mut out);
         Ok(out)
@@ -138,7 +142,7 @@ fn out_of_temporary(
     state: &State,
 ) -> Outcome<Vec<u8>> {
     let family = state.family;
-    let mut definition = ColumnDefinition::decode(packet).map_err(Failure::Backend)?;
+    let mut definition = ColumnDefinition::decode(packet, state.form).map_err(Failure::Backend)?;
     definition
         .flags
         .remove(ColumnFlags::AUTO_INCREMENT | ColumnFlags::TIMESTAMP | ColumnFlags::ON_UPDATE_NOW);
@@ -219,10 +223,14 @@ pub(super) fn fetched_type<'p>(
 }
 
 /// Distinction compares plain cells as bytes, which is right for numbers and binary strings only.
-pub(super) fn check_distinct(finish: &Finish, definitions: &[Vec<u8>]) -> Outcome<()> {
+pub(super) fn check_distinct(
+    finish: &Finish,
+    definitions: &[Vec<u8>],
+    form: DefinitionForm,
+) -> Outcome<()> {
     for at in finish.output.iter().filter_map(shown_cell) {
         let (item, packet) = (&finish.fetch[at], &definitions[at]);
-        let definition = ColumnDefinition::decode(packet).map_err(Failure::Backend)?;
+        let definition = ColumnDefinition::decode(packet, form).map_err(Failure::Backend)?;
         if item.open.is_none()
             && definition.column_type.is_length_encoded()
             && definition.charset != 63

@@ -203,7 +203,7 @@ impl Session {
             open::definitions(keyed, &finish.fetch, &definitions, &self.state, binary)?;
         open::format_context(&self.state)?;
         if finish.distinct {
-            check_distinct(finish, &definitions)?;
+            check_distinct(finish, &definitions, self.state.form)?;
         }
         let work = Work {
             keyed,

@@ -3,7 +3,7 @@
 use ahash::AHashMap;
 use onionskin_plan::Literal;
 use onionskin_plan::functions::{Calls, Piece};
-use onionskin_wire::ParamType;
+use onionskin_wire::{DefinitionForm, ParamType};
 use zeroize::Zeroizing;
 
 use super::open::{Ready, ResultOpener};
@@ -48,9 +48,13 @@ impl Functions {
 
     /// What opens columns of the running statement's result, if there are such; their definitions
     /// become those that the client sees.
-    pub fn opener(&self, definitions: &mut [Vec<u8>]) -> Outcome<Option<ResultOpener>> {
+    pub fn opener(
+        &self,
+        definitions: &mut [Vec<u8>],
+        form: DefinitionForm,
+    ) -> Outcome<Option<ResultOpener>> {
         match self.opens() {
-            true => ResultOpener::new(&self.openings, definitions),
+            true => ResultOpener::new(&self.openings, definitions, form),
             false => Ok(None),
         }
     }

@@ -7,7 +7,7 @@ use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::rows::{
     BinaryRow, BinaryRowWriter, TextRow, begin_text_cell, end_text_cell, put_text_cell,
 };
-use onionskin_wire::{ColumnFlags, ParamType};
+use onionskin_wire::{ColumnFlags, DefinitionForm, ParamType};
 
 use super::evaluate::CellKey;
 use crate::error::{Failure, Outcome};
@@ -93,12 +93,14 @@ impl ResultOpener {
     pub(crate) fn new(
         openings: &[Ready],
         definitions: &mut [Vec<u8>],
+        form: DefinitionForm,
     ) -> Outcome<Option<ResultOpener>> {
         let mut columns = Vec::with_capacity(definitions.len());
         let mut types = Vec::with_capacity(definitions.len());
         let mut found = 0;
         for packet in definitions.iter_mut() {
-            let mut definition = ColumnDefinition::decode(packet).map_err(Failure::Backend)?;
+            let mut definition =
+                ColumnDefinition::decode(packet, form).map_err(Failure::Backend)?;
             types.push(definition.param_type());
             let Some(ready) = number(&definition.name).and_then(|n| openings.get(n)) else {
                 columns.push(None);

@@ -3,7 +3,7 @@
 use onionskin_value::Family;
 use onionskin_wire::auth::MYSQL_NATIVE_PASSWORD;
 use onionskin_wire::messages::{ErrPacket, HandshakeResponse41, InitialHandshake, SslRequest};
-use onionskin_wire::{Capabilities, MariaDbCapabilities};
+use onionskin_wire::{Capabilities, DefinitionForm, MariaDbCapabilities};
 
 use super::error::{BAD_HANDSHAKE, LoginError, LoginResult, OLD_CLIENT, STRANGE_CHARSET};
 use super::legs::{Legs, Owed, read};
@@ -25,6 +25,8 @@ pub(crate) const NEEDED: Capabilities = Capabilities::PROTOCOL_41
 pub(crate) struct Agreed {
     pub client_capabilities: Capabilities,
     pub server_capabilities: Capabilities,
+    /// The form of column definitions, on both sides.
+    pub form: DefinitionForm,
     pub family: Family,
     pub server_version: String,
     pub connection_id: u32,
@@ -41,9 +43,10 @@ pub(crate) fn relay_greeted(
     wants_tls: bool,
 ) -> LoginResult<Option<(Agreed, Vec<u8>)>> {
     let offered = settings.offer(greeting.capabilities);
+    let mariadb = greeting.mariadb_capabilities & MariaDbCapabilities::SUPPORTED;
     legs.greet(&InitialHandshake {
         capabilities: offered,
-        mariadb_capabilities: MariaDbCapabilities::SUPPORTED,
+        mariadb_capabilities: mariadb,
         ..greeting.clone()
     })?;
     let mut response = legs.read_response(settings)?;
@@ -55,7 +58,7 @@ pub(crate) fn relay_greeted(
         return Err(LoginError::Refused(STRANGE_CHARSET));
     }
 
-    response.mariadb_capabilities = MariaDbCapabilities::SUPPORTED;
+    response.mariadb_capabilities &= mariadb;
     response.capabilities = (client_capabilities | NEEDED) & greeting.capabilities;
     if wants_tls {
         legs.upgrade_server(settings, &mut response)?;
@@ -63,6 +66,7 @@ pub(crate) fn relay_greeted(
         response.capabilities.remove(Capabilities::SSL);
     }
     let server_capabilities = response.capabilities;
+    let form = response.mariadb_capabilities.into();
     let named = client_capabilities.contains(Capabilities::PLUGIN_AUTH);
     let method = legs.first_method(
         named,
@@ -89,6 +93,7 @@ pub(crate) fn relay_greeted(
     let agreed = Agreed {
         client_capabilities,
         server_capabilities,
+        form,
         family: family_of(greeting),
         server_version: version_of(greeting),
         connection_id: greeting.connection_id,

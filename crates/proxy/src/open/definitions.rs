@@ -89,7 +89,8 @@ pub(crate) fn definitions_of(
     let mut columns = Vec::with_capacity(items.len());
     let mut types = Vec::with_capacity(items.len());
     for (n, (item, packet)) in items.iter().zip(server).enumerate() {
-        let mut definition = ColumnDefinition::decode(packet).map_err(Failure::Backend)?;
+        let mut definition =
+            ColumnDefinition::decode(packet, state.form).map_err(Failure::Backend)?;
         types.push(definition.param_type());
         let Some((index, from)) = item.open else {
             // MySQL calls what comes out of a temporary table by its text
@@ -234,6 +235,7 @@ pub(crate) fn logical_definition(
         true => ty.wire_of_extremum(state.family, state.results_collation),
         false => ty.wire(state.family, state.results_collation),
     };
+    shown.extend(ty.extended_metadata());
     shown.column_type = ColumnType(wire.column_type);
     shown.charset = wire.charset;
     shown.length = wire.length;

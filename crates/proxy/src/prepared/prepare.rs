@@ -213,7 +213,7 @@ impl Session {
     fn write_prepared(&mut self, id: u32, params: usize, columns: &[Vec<u8>]) -> Outcome<()> {
         let params = self.functions.client_parameters(params);
         let mut columns = columns.to_vec();
-        self.functions.opener(&mut columns)?;
+        self.functions.opener(&mut columns, self.state.form)?;
         let number = |n: usize| {
             u16::try_from(n)
                 .map_err(|_| NotUnderstood::TooMany(u16::MAX.into(), "parameters or columns"))
@@ -246,6 +246,7 @@ impl Session {
                 org_table: b"".as_slice().into(),
                 name: b"?".as_slice().into(),
                 org_name: b"".as_slice().into(),
+                extended: self.state.extended(),
                 charset: 63,
                 length: 0,
                 column_type: ColumnType::VAR_STRING,

@@ -102,7 +102,8 @@ impl Session {
                 Step::PrepareOk(found) => id = Some(found.statement_id),
                 Step::ColumnDef => {
                     let payload = self.server.payload();
-                    is_physical |= open::names_physical(payload) && shows_physical_name(payload);
+                    is_physical |= open::names_physical(payload)
+                        && shows_physical_name(payload, self.server.form);
                 }
                 _ => {}
             }

@@ -3,7 +3,7 @@
 use onionskin_plan::errors;
 use onionskin_value::Charset;
 use onionskin_wire::messages::ColumnDefinition;
-use onionskin_wire::{ColumnFlags, ColumnType};
+use onionskin_wire::{ColumnFlags, ColumnType, DefinitionForm};
 
 use crate::error::{Failure, Outcome};
 use crate::hex::put_hex;
@@ -20,8 +20,8 @@ pub(crate) enum KeyKind {
 }
 
 /// The kind of the key column that a definition describes.
-pub(crate) fn key_kind(packet: &[u8]) -> Outcome<KeyKind> {
-    let definition = ColumnDefinition::decode(packet).map_err(Failure::Backend)?;
+pub(crate) fn key_kind(packet: &[u8], form: DefinitionForm) -> Outcome<KeyKind> {
+    let definition = ColumnDefinition::decode(packet, form).map_err(Failure::Backend)?;
     Ok(match definition.column_type {
         ColumnType::TINY
         | ColumnType::SHORT

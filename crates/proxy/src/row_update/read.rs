@@ -60,7 +60,7 @@ impl Session {
         let mut picker = self.picker(keyed, update.filter.as_ref(), values)?;
         let key_kinds = definitions[..update.key.len()]
             .iter()
-            .map(|p| key_kind(p))
+            .map(|p| key_kind(p, self.state.form))
             .collect::<Outcome<Vec<_>>>()?;
         // keys may be tokens, which are physical names by intent
         let (_, mut opener) =

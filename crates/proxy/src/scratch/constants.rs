@@ -165,7 +165,9 @@ impl Session {
                     return Err(Failure::refused(&errors::VALUE, about));
                 }
                 for ((definition, cell), c) in definitions.iter().zip(&cells).zip(computed) {
-                    literals.push(literal(definition, cell.as_deref(), c, mode)?);
+                    let definition = ColumnDefinition::decode(definition, engine.server.form)
+                        .map_err(|e| ours(Failure::Backend(e)))?;
+                    literals.push(literal(&definition, cell.as_deref(), c, mode)?);
                 }
             }
             Ok(literals)
@@ -175,12 +177,11 @@ impl Session {
 
 /// A computed value as a literal that stands for it in this column.
 fn literal(
-    definition: &[u8],
+    definition: &ColumnDefinition,
     cell: Option<&[u8]>,
     computed: &Computed,
     mode: LexMode,
 ) -> Outcome<Vec<u8>> {
-    let definition = ColumnDefinition::decode(definition).map_err(|e| ours(Failure::Backend(e)))?;
     let unfit = || Failure::refused(&errors::VALUE, computed.column.path());
     let Some(cell) = cell else {
         return Ok(b"NULL".to_vec());

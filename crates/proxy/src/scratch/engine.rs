@@ -13,7 +13,8 @@ use onionskin_wire::messages::{
     AuthMoreData, AuthSwitchRequest, Command, ErrPacket, HandshakeResponse41, InitialHandshake,
 };
 use onionskin_wire::{
-    Capabilities, Connection, MariaDbCapabilities, Step, Transport, WireError, WireResult,
+    Capabilities, Connection, DefinitionForm, MariaDbCapabilities, Step, Transport, WireError,
+    WireResult,
 };
 
 use super::settings::Settings;
@@ -104,6 +105,7 @@ struct EngineEnd {
     config: ScratchConfig,
     family: Family,
     capabilities: Capabilities,
+    form: DefinitionForm,
     id: u32,
 }
 
@@ -116,8 +118,8 @@ impl EngineEnd {
         let connection = Connection::new(Transport::Unix(stream));
         let user = &self.config.user;
         let (connection, capabilities, _) =
-            login(connection, user, self.family, self.capabilities)?;
-        let mut server = Server::new(connection, capabilities);
+            login(connection, user, self.family, self.capabilities, self.form)?;
+        let mut server = Server::new(connection, capabilities, self.form);
         let kill = format!("KILL {}", self.id);
         server.run(kill.as_bytes()).map(|_| ())
     }
@@ -165,19 +167,21 @@ fn full() -> Failure {
 }
 
 impl Engine {
-    /// Connects and logs in. `capabilities` are those of the session at the server: results have
-    /// the same form.
+    /// Connects and logs in. `capabilities` and `form` are those of the session at the server:
+    /// results look the same.
     pub fn connect(
         config: &ScratchConfig,
         family: Family,
         capabilities: Capabilities,
+        form: DefinitionForm,
     ) -> Outcome<Engine> {
         let stream = UnixStream::connect(&config.socket)
             .map_err(|e| gone(format!("{} ({e})", config.socket.display())))?;
         let connection = Connection::new(Transport::Unix(stream));
-        let (connection, capabilities, id) = login(connection, &config.user, family, capabilities)?;
+        let (connection, capabilities, id) =
+            login(connection, &config.user, family, capabilities, form)?;
         let mut engine = Engine {
-            server: Server::new(connection, capabilities),
+            server: Server::new(connection, capabilities, form),
             pending: Vec::new(),
             databases: HashSet::new(),
             current: None,
@@ -300,6 +304,7 @@ impl Engine {
             config: self.config.clone(),
             family: self.family,
             capabilities: self.server.capabilities,
+            form: self.server.form,
             id: self.id,
         }
     }
@@ -412,6 +417,7 @@ fn login(
     user: &str,
     family: Family,
     session: Capabilities,
+    form: DefinitionForm,
 ) -> Outcome<(Connection, Capabilities, u32)> {
     let broken = |e: WireError| gone(e.to_string());
     let greeting = connection.read_payload().map_err(broken)?.to_vec();
@@ -426,13 +432,20 @@ fn login(
     if session.contains(eof) && !greeting.capabilities.contains(eof) {
         return Err(gone("it is too old"));
     }
+    let mariadb_capabilities = match form {
+        DefinitionForm::Standard => MariaDbCapabilities::empty(),
+        DefinitionForm::Extended => MariaDbCapabilities::EXTENDED_METADATA,
+    };
+    if !greeting.mariadb_capabilities.contains(mariadb_capabilities) {
+        return Err(gone("it is too old"));
+    }
     // a MariaDB server does not offer the lowest bit, which says that its own capabilities are not
     // used
     let offered = greeting.capabilities | Capabilities::LONG_PASSWORD;
     let capabilities = session & (offered - UNUSED);
     let answer = HandshakeResponse41 {
         capabilities,
-        mariadb_capabilities: MariaDbCapabilities::empty(),
+        mariadb_capabilities,
         max_packet_size: 1 << 30,
         charset: UTF8MB4,
         username: user.as_bytes().to_vec(),

@@ -7,7 +7,7 @@ use onionskin_wire::messages::{
     encode_statement_command,
 };
 use onionskin_wire::{
-    BinaryValue, Capabilities, ColumnType, ParamType, StatusFlags, Step, WireError,
+    BinaryValue, Capabilities, ColumnType, DefinitionForm, ParamType, StatusFlags, Step, WireError,
 };
 
 use super::Parameters;
@@ -105,6 +105,7 @@ pub(super) struct Shown<'s> {
     /// The collation that strings are announced with there, and the one of the client's session:
     /// MySQL remembers the collation of the login.
     collation: Option<(u16, u16)>,
+    form: DefinitionForm,
 }
 
 impl<'s> Shown<'s> {
@@ -117,6 +118,7 @@ impl<'s> Shown<'s> {
         Shown {
             scratch,
             collation: (there != here).then_some((there, here)),
+            form: state.form,
         }
     }
 
@@ -125,7 +127,7 @@ impl<'s> Shown<'s> {
             return Ok(packet.to_vec());
         }
         let broken = |e| ours(Failure::Backend(e));
-        let mut definition = ColumnDefinition::decode(packet).map_err(broken)?;
+        let mut definition = ColumnDefinition::decode(packet, self.form).map_err(broken)?;
         let mut reads = self.scratch.reads.iter();
         let read = reads.find(|r| r.name.as_bytes() == &*definition.org_table);
         if let Some(read) = read {

@@ -166,7 +166,8 @@ pub(super) fn answer(
     let mut statements = vec![sql];
     for (n, name) in users.iter().enumerate() {
         let at = 1 + count + 3 * n;
-        let definition = ColumnDefinition::decode(&definitions[at]).map_err(Failure::Backend)?;
+        let definition =
+            ColumnDefinition::decode(&definitions[at], state.form).map_err(Failure::Backend)?;
         let mut sql = b"SET ".to_vec();
         sql.extend_from_slice(name);
         sql.extend_from_slice(b" = ");

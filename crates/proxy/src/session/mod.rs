@@ -114,7 +114,7 @@ const MORE: usize = 16 << 20;
 
 impl Session {
     pub fn begin(login: Login, shared: Arc<Shared>, activity: Arc<Activity>) -> Outcome<Session> {
-        let mut server = Server::new(login.server, login.server_capabilities);
+        let mut server = Server::new(login.server, login.server_capabilities, login.form);
         let found_rows = login.server_capabilities.contains(Capabilities::FOUND_ROWS);
         tracing::debug!(
             id = login.connection_id,

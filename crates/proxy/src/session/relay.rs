@@ -3,7 +3,7 @@
 use onionskin_plan::{Catalog, Defines, Finds, Known, errors};
 use onionskin_schema::TableName;
 use onionskin_wire::messages::OkPacket;
-use onionskin_wire::{Step, WireError};
+use onionskin_wire::{DefinitionForm, Step, WireError};
 
 use super::Session;
 use crate::catalog::KeyedPlan;
@@ -152,7 +152,7 @@ impl Session {
                 Step::ColumnCount(_) => held.push(self.server.payload().to_vec()),
                 Step::ColumnDef => {
                     if open::names_physical(self.server.payload())
-                        && shows_physical_name(self.server.payload())
+                        && shows_physical_name(self.server.payload(), self.server.form)
                     {
                         self.server.settle()?;
                         return if wrote || names.is_empty() {
@@ -252,7 +252,7 @@ impl Session {
                 )));
             }
             let payload = self.server.payload();
-            if open::names_physical(payload) && shows_physical_name(payload) {
+            if open::names_physical(payload) && shows_physical_name(payload, self.server.form) {
                 self.server.settle()?;
                 return Err(if names.is_empty() {
                     Failure::refused(&errors::PHYSICAL, "")
@@ -329,8 +329,8 @@ impl Session {
 }
 
 /// Whether a definition's names, not its table or alias by chance, are physical.
-pub(crate) fn shows_physical_name(definition: &[u8]) -> bool {
-    onionskin_wire::messages::ColumnDefinition::decode(definition)
+pub(crate) fn shows_physical_name(definition: &[u8], form: DefinitionForm) -> bool {
+    onionskin_wire::messages::ColumnDefinition::decode(definition, form)
         .is_ok_and(|d| is_physical(&d.org_name) || (d.org_name.is_empty() && is_physical(&d.name)))
 }
 

@@ -51,7 +51,10 @@ impl Session {
         let mut named = Vec::new();
         if self.functions.opens() {
             named.extend_from_slice(shown.client());
-            opener.functions = self.functions.opener(&mut named)?.map(Box::new);
+            opener.functions = self
+                .functions
+                .opener(&mut named, self.state.form)?
+                .map(Box::new);
         }
         let shown = match named.is_empty() {
             true => shown.client(),

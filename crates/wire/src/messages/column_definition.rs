@@ -4,14 +4,14 @@
 use std::borrow::Cow;
 
 use crate::binary_value::ColumnType;
-use crate::capabilities::ColumnFlags;
+use crate::capabilities::{ColumnFlags, DefinitionForm};
 use crate::codec::{NULL_CELL, PutWire, Reader};
 use crate::error::{WireError, WireResult};
 
 /// Length of the numbers behind the names.
 const FIXED_LENGTH: u64 = 12;
 
-/// A column definition of protocol 4.1.
+/// A column definition of protocol 4.1, or of MariaDB's extension of it.
 ///
 /// Names borrow from the packet until they are replaced.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -28,6 +28,9 @@ pub struct ColumnDefinition<'a> {
     pub name: Cow<'a, [u8]>,
     /// Column, before any alias.
     pub org_name: Cow<'a, [u8]>,
+    /// What MariaDB tells besides of the type: pairs of a number (0 type, 1 format) and a
+    /// length-encoded name. `None` in the standard form.
+    pub extended: Option<Cow<'a, [u8]>>,
     /// Id of the collation; 63 for bytes and numbers.
     pub charset: u16,
     /// Longest value in bytes, as shown.
@@ -55,12 +58,16 @@ pub enum ColumnDefault<'a> {
 }
 
 impl<'a> ColumnDefinition<'a> {
-    /// Reads a definition.
-    pub fn decode(payload: &'a [u8]) -> WireResult<Self> {
+    /// Reads a definition of this form.
+    pub fn decode(payload: &'a [u8], form: DefinitionForm) -> WireResult<Self> {
         let mut r = Reader::new(payload);
         let mut name = || r.lenenc_bytes().map(Cow::Borrowed);
         let (catalog, schema, table) = (name()?, name()?, name()?);
         let (org_table, name, org_name) = (name()?, name()?, name()?);
+        let extended = match form {
+            DefinitionForm::Standard => None,
+            DefinitionForm::Extended => Some(Cow::Borrowed(r.lenenc_bytes()?)),
+        };
         if r.lenenc_int()? != FIXED_LENGTH {
             return Err(WireError::Malformed("column definition of an unknown form"));
         }
@@ -85,6 +92,7 @@ impl<'a> ColumnDefinition<'a> {
             org_table,
             name,
             org_name,
+            extended,
             charset,
             length,
             column_type,
@@ -106,6 +114,9 @@ impl<'a> ColumnDefinition<'a> {
         ] {
             out.put_lenenc_bytes(name);
         }
+        if let Some(extended) = &self.extended {
+            out.put_lenenc_bytes(extended);
+        }
         out.put_lenenc_int(FIXED_LENGTH);
         out.put_u16(self.charset);
         out.put_u32(self.length);
@@ -117,6 +128,13 @@ impl<'a> ColumnDefinition<'a> {
             ColumnDefault::Absent => {}
             ColumnDefault::Null => out.put_u8(NULL_CELL),
             ColumnDefault::Value(text) => out.put_lenenc_bytes(text),
+        }
+    }
+
+    /// Says of the type what MariaDB tells besides, where the form has a place for it.
+    pub fn extend(&mut self, about: &'a [u8]) {
+        if let Some(extended) = &mut self.extended {
+            *extended = Cow::Borrowed(about);
         }
     }
 
@@ -138,6 +156,7 @@ impl<'a> ColumnDefinition<'a> {
             org_table: own(self.org_table),
             name: own(self.name),
             org_name: own(self.org_name),
+            extended: self.extended.map(own),
             charset: self.charset,
             length: self.length,
             column_type: self.column_type,

@@ -35,7 +35,9 @@ use onionskin_wire::messages::{
     AuthMoreData, AuthSwitchRequest, ComChangeUser, ErrPacket, HandshakeResponse41,
     InitialHandshake, OkPacket,
 };
-use onionskin_wire::{Capabilities, Connection, MariaDbCapabilities, StatusFlags, Transport};
+use onionskin_wire::{
+    Capabilities, Connection, DefinitionForm, MariaDbCapabilities, StatusFlags, Transport,
+};
 
 use super::connect::within;
 use super::error::{LoginError, LoginResult, UNLIKE_LEGS};

@@ -16,6 +16,8 @@ fn a_client_is_offered_what_the_proxy_can_read() {
         |client| {
             let mut response = response(MYSQL_NATIVE_PASSWORD, b"twenty bytes or so..");
             response.capabilities |= Capabilities::FOUND_ROWS | Capabilities::QUERY_ATTRIBUTES;
+            response.capabilities -= Capabilities::LONG_PASSWORD;
+            response.mariadb_capabilities = MariaDbCapabilities::all();
             answer_greeting(client, &response)
         },
         move |server| {
@@ -28,7 +30,9 @@ fn a_client_is_offered_what_the_proxy_can_read() {
     assert_eq!(offered.server_version, expected.server_version);
     assert_eq!(offered.auth_data, expected.auth_data);
     assert_eq!(offered.connection_id, 77);
-    assert_eq!(offered.mariadb_capabilities, MariaDbCapabilities::empty());
+    let extended = MariaDbCapabilities::EXTENDED_METADATA;
+    assert_eq!(offered.mariadb_capabilities, extended);
+    assert_eq!(told.mariadb_capabilities, extended);
     let supported = Capabilities::SUPPORTED - Capabilities::SSL - Capabilities::LONG_PASSWORD;
     assert_eq!(offered.capabilities, supported);
 
@@ -46,6 +50,7 @@ fn a_client_is_offered_what_the_proxy_can_read() {
 
     let login = played.login.unwrap().unwrap();
     assert_eq!(login.family, Family::MariaDb);
+    assert_eq!(login.form, DefinitionForm::Extended);
     assert_eq!(login.server_version, "10.11.19-MariaDB");
     assert_eq!((login.user.as_str(), login.charset), ("someone", 45));
     assert_eq!(login.client.sequence(), 2);
