@@ -3,7 +3,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use onionskin_rowstream::checkpoint::{Imprint, State, VERSION, VERSION_WITH_FOREIGN_KEYS};
+use onionskin_rowstream::checkpoint::{
+    Imprint, State, VERSION, VERSION_WITH_FOREIGN_KEYS, VERSION_WITH_TRIGGERS,
+};
 use onionskin_rowstream::session::Session;
 use onionskin_schema::identifier;
 use onionskin_value::Family;
@@ -22,9 +24,12 @@ use crate::job::Job;
 use crate::operation::Operation;
 use crate::phase::PREPARE;
 use crate::preflight::{self, Names};
+use crate::privileges;
 use crate::progress::Progress;
 use crate::reverse::check_reversible;
 use crate::switch::exists;
+use crate::trigger_catalog;
+use crate::triggers::{self, Triggers};
 
 /// What the new table is made from.
 struct Making<'a> {
@@ -33,6 +38,7 @@ struct Making<'a> {
     operation: &'a Operation,
     planned: &'a Planned,
     moves: &'a Moves<'a>,
+    triggers: Triggers<'a>,
     family: Family,
 }
 
@@ -61,6 +67,7 @@ impl Job {
         let mut state = self.first_state(&mut control, operation, &old, id)?;
         let moves = self.moves(&state, &names, family);
         self.must_be_followed(&moves)?;
+        must_stay_plain(&state, operation, &old)?;
         checkpoint.create(&mut control, &state)?;
         progress.note(Begun::of(&state)?.to_string());
         let making = Making {
@@ -69,6 +76,7 @@ impl Job {
             operation,
             planned: &planned,
             moves: &moves,
+            triggers: self.triggers(&state, &names),
             family,
         };
         match self.make(&mut control, &making) {
@@ -90,6 +98,9 @@ impl Job {
         self.must_be_pinned(&[&old.logical])?;
         preflight::check_log(&self.login, control, &self.database, family)?;
         preflight::check_table(control, &old)?;
+        let table = (self.database.as_str(), self.table.as_str());
+        let why = "without which nobody can tell whether it has triggers";
+        privileges::must_have(control, &["TRIGGER"], table, why)?;
         Ok((family, old))
     }
 
@@ -117,12 +128,15 @@ impl Job {
         id: String,
     ) -> Result<State> {
         let foreign_keys = foreign_catalog::read(control, &self.database, &self.table)?;
+        let triggers = trigger_catalog::read(control, &self.database, &self.table)?;
         Ok(State {
-            version: match foreign_keys.is_empty() {
-                true => VERSION,
-                false => VERSION_WITH_FOREIGN_KEYS,
+            version: match (triggers.is_empty(), foreign_keys.is_empty()) {
+                (true, true) => VERSION,
+                (true, false) => VERSION_WITH_FOREIGN_KEYS,
+                (false, _) => VERSION_WITH_TRIGGERS,
             },
             foreign_keys,
+            triggers,
             id,
             operation: serde_json::to_string(operation)
                 .map_err(|error| MigrateError::Request(error.to_string()))?,
@@ -152,6 +166,7 @@ impl Job {
             operation,
             planned,
             moves,
+            triggers,
             family,
         } = *making;
         definition::create(control, old, names, &planned.statements, operation)?;
@@ -166,6 +181,7 @@ impl Job {
         }
         definition::route((old, &new), consent, keys, family, &dropped)?;
         foreign_keys::must_be_plain(moves.keys, old, &new)?;
+        triggers.rehearse(control)?;
         moves.follow(control)?;
         Ok(new.imprint.clone())
     }
@@ -215,6 +231,7 @@ impl Job {
         let state = self.first_state(&mut control, operation, &old, new_id())?;
         let moves = self.moves(&state, &names, family);
         self.must_be_followed(&moves)?;
+        must_stay_plain(&state, operation, &old)?;
         lines.extend(moves.statements());
         lines.push(format!(
             "RENAME TABLE {} TO {}, {} TO {}",
@@ -225,6 +242,14 @@ impl Job {
         ));
         Ok(lines)
     }
+}
+
+/// An error if a trigger has to do with a column that is protected before or after.
+fn must_stay_plain(state: &State, operation: &Operation, old: &Facts) -> Result<()> {
+    let before = old.logical.protected_columns();
+    let before = before.map(|(column, _)| column.name.clone());
+    let after = operation.protected_after(&old.logical)?.into_keys();
+    triggers::must_not_see(&state.triggers, &before.chain(after).collect(), old)
 }
 
 /// Digits that no other migration has.

@@ -23,6 +23,7 @@ use crate::preflight::{self, log_end};
 use crate::progress::Progress;
 use crate::statement::{Judged, Tables, judge, mark};
 use crate::throttle::Throttle;
+use crate::triggers::Triggers;
 
 /// Most keys that wait in memory. Beyond, they are written before more is read.
 const MAX_PENDING: usize = 300_000;
@@ -206,6 +207,21 @@ impl Engine {
                 Ok(())
             }
             Judged::Changes(verb) => Err(MigrateError::Changed(verb)),
+            // It may be of the switch, or of another table. What counts is what there is.
+            Judged::Triggers(verb) => {
+                let triggers = Triggers {
+                    noted: &self.state.triggers,
+                    database: &self.route.database,
+                    table: &self.route.source,
+                    new: &self.route.target,
+                    old: "",
+                    id: &self.state.id,
+                };
+                match triggers.are_as_noted(&mut self.control)? {
+                    true => Ok(()),
+                    false => Err(MigrateError::Changed(format!("{verb} TRIGGER"))),
+                }
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use onionskin_schema::{identifier, same_name};
 use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
-use crate::facts::{family, name_literal};
+use crate::facts::{OF_TABLE, family, name_literal, names_table};
 use crate::preflight::Names;
 
 /// All foreign keys of a table and to it, in a fixed order, but for those of the new table. An
@@ -39,9 +39,8 @@ fn unique_columns(session: &mut Session, database: &str, table: &str) -> Result<
     let rows = session
         .texts(&format!(
             "SELECT COLUMN_NAME FROM information_schema.STATISTICS \
-             WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} AND NON_UNIQUE = 0 AND COLUMN_NAME IS NOT NULL",
-            name_literal(database),
-            name_literal(table)
+             WHERE {} AND NON_UNIQUE = 0 AND COLUMN_NAME IS NOT NULL",
+            names_table(OF_TABLE, database, table)
         ))
         .map_err(MigrateError::sql("reading the foreign keys"))?;
     Ok(rows.into_iter().flatten().flatten().collect())
@@ -52,13 +51,7 @@ pub(crate) fn visible(
     database: &str,
     table: &str,
 ) -> Result<Vec<ForeignKey>> {
-    let here = |schema: &str, name: &str| {
-        format!(
-            "{schema} = {} AND {name} = {}",
-            name_literal(database),
-            name_literal(table)
-        )
-    };
+    let here = |columns: [&str; 2]| names_table(columns, database, table);
     let rows = session
         .texts(&format!(
             "SELECT k.CONSTRAINT_NAME, k.TABLE_SCHEMA, k.TABLE_NAME, k.COLUMN_NAME, \
@@ -68,8 +61,8 @@ pub(crate) fn visible(
              ON r.CONSTRAINT_SCHEMA = k.CONSTRAINT_SCHEMA AND r.CONSTRAINT_NAME = k.CONSTRAINT_NAME AND r.TABLE_NAME = k.TABLE_NAME \
              WHERE k.REFERENCED_TABLE_NAME IS NOT NULL AND (({}) OR ({})) \
              ORDER BY k.TABLE_SCHEMA, k.TABLE_NAME, k.CONSTRAINT_NAME, k.ORDINAL_POSITION",
-            here("k.TABLE_SCHEMA", "k.TABLE_NAME"),
-            here("k.REFERENCED_TABLE_SCHEMA", "k.REFERENCED_TABLE_NAME")
+            here(["k.TABLE_SCHEMA", "k.TABLE_NAME"]),
+            here(["k.REFERENCED_TABLE_SCHEMA", "k.REFERENCED_TABLE_NAME"])
         ))
         .map_err(MigrateError::sql("reading the foreign keys"))?;
     let mut keys: Vec<ForeignKey> = Vec::new();
@@ -138,9 +131,8 @@ pub(crate) fn same(database: &str, table: &str, other_database: &str, other: &st
 pub(crate) fn exists(session: &mut Session, database: &str, table: &str) -> Result<bool> {
     let count = session
         .text(&format!(
-            "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}",
-            name_literal(database),
-            name_literal(table)
+            "SELECT COUNT(*) FROM information_schema.TABLES WHERE {}",
+            names_table(OF_TABLE, database, table)
         ))
         .map_err(MigrateError::sql("reading the foreign keys"))?;
     Ok(count == "1")
@@ -155,9 +147,8 @@ pub(crate) fn indexes(
     let rows = session
         .texts(&format!(
             "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
-             WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} AND NON_UNIQUE = 1 ORDER BY INDEX_NAME, SEQ_IN_INDEX",
-            name_literal(database),
-            name_literal(table)
+             WHERE {} AND NON_UNIQUE = 1 ORDER BY INDEX_NAME, SEQ_IN_INDEX",
+            names_table(OF_TABLE, database, table)
         ))
         .map_err(MigrateError::sql("reading the indexes of a foreign key"))?;
     let mut indexes: Vec<(String, Vec<String>)> = Vec::new();

@@ -7,7 +7,7 @@ use onionskin_rowstream::session::{Login, NamedRow, Session};
 use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
-use crate::facts::{Facts, PhysicalColumn, name_literal};
+use crate::facts::{Facts, OF_TABLE, PhysicalColumn, name_literal, names_table};
 
 /// Longest name of a table whose helpers' names still fit.
 const LONGEST_NAME: usize = 64 - "_onionskin_new".len();
@@ -199,17 +199,10 @@ pub fn check_table(session: &mut Session, facts: &Facts) -> Result<()> {
     if database.contains(['*', '.']) || table.contains(['*', '.']) {
         return refused("names with '*' and '.' are not supported".into());
     }
-    let here = |schema: &str, name: &str| {
-        format!(
-            "{schema} = {} AND {name} = {}",
-            name_literal(database),
-            name_literal(table)
-        )
-    };
+    let here = names_table(OF_TABLE, database, table);
     let rows = session
         .texts(&format!(
-            "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE {}",
-            here("TABLE_SCHEMA", "TABLE_NAME")
+            "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE {here}"
         ))
         .map_err(&doing)?;
     let cell = |at: usize| {
@@ -226,17 +219,6 @@ pub fn check_table(session: &mut Session, facts: &Facts) -> Result<()> {
             cell(1)
         ));
     }
-    let triggers = session
-        .text(&format!(
-            "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE {} LIMIT 1",
-            here("EVENT_OBJECT_SCHEMA", "EVENT_OBJECT_TABLE")
-        ))
-        .map_err(&doing)?;
-    if !triggers.is_empty() {
-        return refused(format!(
-            "it has the trigger {triggers}, which would not be on the new table: drop it first"
-        ));
-    }
     if let Some(column) = facts.columns.iter().find(|c| depends_on_zone(c, facts)) {
         return refused(format!(
             "the generated column {} is made from moments in time, by the time zone of whoever writes a row: drop it first, and add it again afterwards",
@@ -246,8 +228,7 @@ pub fn check_table(session: &mut Session, facts: &Facts) -> Result<()> {
     let lost = session
         .text(&format!(
             "SELECT INDEX_NAME FROM information_schema.STATISTICS WHERE INDEX_TYPE = 'FULLTEXT' AND COLUMN_NAME NOT LIKE '%$gram\\_%' \
-             AND VERSION() NOT LIKE '%MariaDB%' AND {} LIMIT 1",
-            here("TABLE_SCHEMA", "TABLE_NAME")
+             AND VERSION() NOT LIKE '%MariaDB%' AND {here} LIMIT 1"
         ))
         .map_err(&doing)?;
     if !lost.is_empty() {

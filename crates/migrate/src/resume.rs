@@ -71,6 +71,8 @@ impl Job {
         progress: &Progress,
     ) -> Result<Done> {
         let names = Names::of(&self.table);
+        self.triggers(&state, &names)
+            .settle(&mut control, Moment::After)?;
         let told = self
             .moves(&state, &names, family)
             .settle(&mut control, Moment::After)?;
