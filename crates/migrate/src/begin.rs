@@ -1,6 +1,7 @@
 //! From nothing to a new table and a checkpoint: the phase "prepare". And what of it can be told
 //! before.
 
+use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use onionskin_rowstream::checkpoint::{
@@ -67,7 +68,8 @@ impl Job {
         let mut state = self.first_state(&mut control, operation, &old, id)?;
         let moves = self.moves(&state, &names, family);
         self.must_be_followed(&moves)?;
-        must_stay_plain(&state, operation, &old)?;
+        moves.must_be_permitted(&mut control)?;
+        must_stay_plain(&mut control, &state, operation, &old)?;
         checkpoint.create(&mut control, &state)?;
         progress.note(Begun::of(&state)?.to_string());
         let making = Making {
@@ -146,7 +148,7 @@ impl Job {
             copied_to: None,
             copied: false,
             rows: 0,
-            estimate: old.rows,
+            estimate: rows_about(control, old)?,
             changes: 0,
             repaired: 0,
             began: now(),
@@ -209,7 +211,7 @@ impl Job {
         }
     }
 
-    /// The statements that a run would begin and end with.
+    /// What a run would do: statements, and comments between them.
     pub fn dry_run(&self, operation: &Operation) -> Result<Vec<String>> {
         let (job, control) = self.spelled()?;
         job.rehearse(control, operation)
@@ -219,19 +221,22 @@ impl Job {
         let (family, old) = self.inspected(&mut control)?;
         let names = Names::of(&self.table);
         let planned = definition::statements(&old, &names, operation, self.keys.as_ref(), family)?;
-        let mut lines = planned.statements;
-        let key = old.unique.iter().find_map(|index| old.key(index));
-        lines.push(match key {
-            Some(key) => format!(
-                "-- about {} rows are copied in the order of {}, compared, and kept up to date from the binary log",
-                old.rows, key.index
-            ),
-            None => "-- no key to copy by".into(),
-        });
         let state = self.first_state(&mut control, operation, &old, new_id())?;
         let moves = self.moves(&state, &names, family);
         self.must_be_followed(&moves)?;
-        must_stay_plain(&state, operation, &old)?;
+        moves.must_be_permitted(&mut control)?;
+        must_stay_plain(&mut control, &state, operation, &old)?;
+        let mut lines = vec![format!("-- 1. A new table is made beside {}:", self.table)];
+        lines.extend(planned.statements);
+        let key = old.unique.iter().find_map(|index| old.key(index));
+        lines.push(match key {
+            Some(key) => format!(
+                "-- 2. About {} rows are copied in the order of {}, compared, and kept up to date from the binary log.",
+                state.estimate, key.index
+            ),
+            None => "-- 2. There is no key to copy by.".into(),
+        });
+        lines.push("-- 3. Under a lock the new table takes the old one's place:".into());
         lines.extend(moves.statements());
         lines.push(format!(
             "RENAME TABLE {} TO {}, {} TO {}",
@@ -240,16 +245,85 @@ impl Job {
             identifier(&names.new),
             identifier(&self.table)
         ));
+        let triggers = self.triggers(&state, &names);
+        lines.extend(triggers.plan());
         Ok(lines)
     }
 }
 
-/// An error if a trigger has to do with a column that is protected before or after.
-fn must_stay_plain(state: &State, operation: &Operation, old: &Facts) -> Result<()> {
+/// An error if a trigger or a foreign key has to do with a column that is protected before or after,
+/// or a key with one that gets another type.
+fn must_stay_plain(
+    control: &mut Session,
+    state: &State,
+    operation: &Operation,
+    old: &Facts,
+) -> Result<()> {
     let before = old.logical.protected_columns();
     let before = before.map(|(column, _)| column.name.clone());
     let after = operation.protected_after(&old.logical)?.into_keys();
-    triggers::must_not_see(&state.triggers, &before.chain(after).collect(), old)
+    let mut columns: BTreeSet<String> = before.chain(after).collect();
+    triggers::must_not_see(&state.triggers, &columns, old)?;
+    if let Operation::Alter(specifications) = operation
+        && !state.foreign_keys.is_empty()
+    {
+        columns.extend(retyped(control, old, specifications));
+    }
+    foreign_keys::must_not_be_over(&state.foreign_keys, old, &columns)
+}
+
+/// The columns that an ALTER TABLE gives another type, or takes away, tried on a temporary table.
+/// None where that cannot be: the new table tells.
+fn retyped(control: &mut Session, old: &Facts, specifications: &str) -> Vec<String> {
+    let trial = identifier(&format!("{}_onionskin_trial", old.table));
+    let columns = |control: &mut Session, table: &str| {
+        let rows = control
+            .texts(&format!("SHOW FULL COLUMNS FROM {table}"))
+            .ok()?;
+        // Name, type and collation.
+        let rows = rows
+            .into_iter()
+            .map(|row| row.into_iter().take(3).collect());
+        Some(rows.collect::<Vec<Vec<Option<String>>>>())
+    };
+    let before = columns(control, &identifier(&old.table));
+    let made = control
+        .run(&format!(
+            "CREATE TEMPORARY TABLE {trial} LIKE {}",
+            identifier(&old.table)
+        ))
+        .and_then(|_| control.run(&format!("ALTER TABLE {trial} {specifications}")));
+    let after = match made {
+        Ok(_) => columns(control, &trial),
+        Err(_) => None,
+    };
+    let _ = control.run(&format!("DROP TEMPORARY TABLE IF EXISTS {trial}"));
+    let (Some(before), Some(after)) = (before, after) else {
+        return Vec::new();
+    };
+    let changed = before.into_iter().filter(|row| !after.contains(row));
+    changed.filter_map(|row| row.into_iter().next()?).collect()
+}
+
+/// How many rows a table has: what the server estimates may be from when it was empty, so a few are
+/// counted.
+fn rows_about(control: &mut Session, table: &Facts) -> Result<u64> {
+    const FEW: u64 = 200_000;
+    if table.rows >= FEW {
+        return Ok(table.rows);
+    }
+    let counted = control
+        .text(&format!(
+            "SELECT COUNT(*) FROM (SELECT 1 FROM {} LIMIT {FEW}) few",
+            identifier(&table.table)
+        ))
+        .map_err(MigrateError::sql("counting rows"))?;
+    let counted = counted.parse().unwrap_or(0);
+    Ok(if counted < FEW {
+        counted
+    } else {
+        table.rows.max(FEW)
+    })
 }
 
 /// Digits that no other migration has.

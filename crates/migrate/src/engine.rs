@@ -20,7 +20,7 @@ use crate::conflict::{conflict, explained, is_duplicate};
 use crate::error::{MigrateError, Result};
 use crate::phase::{CHECK, COPY, is_reverse};
 use crate::preflight::{self, log_end};
-use crate::progress::Progress;
+use crate::progress::{COMPARING, COPYING, Progress};
 use crate::statement::{Judged, Tables, judge, mark};
 use crate::throttle::Throttle;
 use crate::triggers::Triggers;
@@ -319,9 +319,10 @@ impl Engine {
 
     /// Copies all rows, and writes changes in between.
     pub fn copy(&mut self) -> Result<()> {
-        self.progress.set_phase("copying");
+        self.progress.set_phase(COPYING);
         self.state.phase = COPY.into();
         let cursor = Cursor::at(self.state.place(), self.state.rows);
+        self.progress.set_rows(cursor.rows(), self.state.estimate);
         let mut slice = SHORTEST_SLICE;
         while self.state.place() != Place::End {
             self.slice(slice, |session, route, until| {
@@ -354,7 +355,7 @@ impl Engine {
 
     /// Compares all rows of both tables; what is wrong is written once more.
     pub fn verify(&mut self) -> Result<()> {
-        self.progress.set_phase("comparing");
+        self.progress.set_phase(COMPARING);
         // on a way back the phase is what tells the commands so
         if !is_reverse(&self.state) {
             self.state.phase = CHECK.into();

@@ -16,7 +16,7 @@ pub(crate) fn read(session: &mut Session, database: &str, table: &str) -> Result
     let pointing = found
         .iter()
         .filter(|key| same(&key.parent_database, &key.parent, database, table));
-    if pointing_at(session, database, table)? > pointing.count() {
+    if pointing_at(session, database, table)?.len() > pointing.count() {
         return Err(MigrateError::Refused {
             table: format!("{database}.{table}"),
             reason: "a foreign key points at it from a table that this account may not see: \
@@ -93,35 +93,46 @@ pub(crate) fn visible(
     Ok(keys)
 }
 
-/// How many foreign keys point at a table, by the engine's own catalogue: that of the server shows
-/// those of tables only that the account may see.
-pub(crate) fn pointing_at(session: &mut Session, database: &str, table: &str) -> Result<usize> {
+/// A name as it is written in the engine's catalogue, where characters that cannot stand in a file's
+/// name are written in another way.
+pub(crate) fn file_name(name: &str) -> String {
+    name.chars().fold(String::new(), |mut text, c| {
+        match c.is_ascii_alphanumeric() || c == '_' {
+            true => text.push(c),
+            false => text.push_str(&format!("@{:04x}", u32::from(c))),
+        }
+        text
+    })
+}
+
+/// The names of the foreign keys that point at a table, by the engine's own catalogue: that of the
+/// server shows those of tables only that the account may see.
+pub(crate) fn pointing_at(
+    session: &mut Session,
+    database: &str,
+    table: &str,
+) -> Result<Vec<String>> {
     let list = match family(session)? {
         Family::MySql => "INNODB_FOREIGN",
         Family::MariaDb => "INNODB_SYS_FOREIGN",
-    };
-    // Characters that cannot stand in a file's name are written there in another way.
-    let file_name = |name: &str| {
-        name.chars().fold(String::new(), |mut text, c| {
-            match c.is_ascii_alphanumeric() || c == '_' {
-                true => text.push(c),
-                false => text.push_str(&format!("@{:04x}", u32::from(c))),
-            }
-            text
-        })
     };
     let names = [
         format!("{database}/{table}"),
         format!("{}/{}", file_name(database), file_name(table)),
     ];
-    let count = session
-        .text(&format!(
-            "SELECT COUNT(*) FROM information_schema.{list} WHERE REF_NAME IN ({}, {})",
+    let rows = session
+        .texts(&format!(
+            "SELECT ID FROM information_schema.{list} WHERE REF_NAME IN ({}, {})",
             name_literal(&names[0]),
             name_literal(&names[1])
         ))
         .map_err(MigrateError::sql("reading the foreign keys"))?;
-    Ok(count.parse().unwrap_or(0))
+    // The database of the table that has it, and its name.
+    let name = |id: String| match id.split_once('/') {
+        Some((_, name)) => name.to_owned(),
+        None => id,
+    };
+    Ok(rows.into_iter().flatten().flatten().map(name).collect())
 }
 
 pub(crate) fn same(database: &str, table: &str, other_database: &str, other: &str) -> bool {

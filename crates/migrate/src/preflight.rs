@@ -1,5 +1,6 @@
 //! Everything that is refused before anything is touched.
 
+use onionskin_rowstream::binlog::check_reader;
 use onionskin_rowstream::binlog::requirements::check_server;
 use onionskin_rowstream::client::Client;
 use onionskin_rowstream::key::KeyDefinition;
@@ -8,6 +9,11 @@ use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
 use crate::facts::{Facts, OF_TABLE, PhysicalColumn, name_literal, names_table};
+
+/// An id that no replica has: they are small numbers or made from addresses.
+pub(crate) fn server_id(connection: u32) -> u32 {
+    0x6F6E_0000 | (connection & 0xffff)
+}
 
 /// Longest name of a table whose helpers' names still fit.
 const LONGEST_NAME: usize = 64 - "_onionskin_new".len();
@@ -56,6 +62,12 @@ pub fn check_log(
     let mut client = Client::connect(login)
         .map_err(|error| refused(format!("the binary log cannot be read: {error}")))?;
     check_server(&mut client).map_err(|error| refused(error.to_string()))?;
+    check_reader(login, server_id(client.id())).map_err(|error| {
+        refused(format!(
+            "the binary log cannot be read as a replica reads it ({error}): --backend has to be the server itself and not a proxy, \
+             and the account needs REPLICATION SLAVE"
+        ))
+    })?;
     let version = session.text("SELECT VERSION()").map_err(&doing)?;
     if family == Family::MySql && number(&version) < (8, 0, 13) {
         return Err(refused(format!(

@@ -299,6 +299,12 @@ impl Triggers<'_> {
             .map_err(MigrateError::sql("removing triggers"))
     }
 
+    /// What a dry run tells of them.
+    pub fn plan(&self) -> Option<String> {
+        let names: Vec<String> = self.noted.iter().map(|t| identifier(&t.name)).collect();
+        (!names.is_empty()).then(|| format!("-- 4. The triggers {} go with it.", names.join(", ")))
+    }
+
     /// Whether the table has the triggers that were noted, and the new one none.
     pub fn are_as_noted(&self, session: &mut Session) -> Sql<bool> {
         let there = list(session, self.database, self.table)?;
