@@ -515,7 +515,8 @@ fn triggers_that_cannot_go_are_refused(kind: Kind) {
     session.must("GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, ALTER, INDEX, LOCK TABLES ON app.* TO mover");
     let tables = session.text(names).unwrap();
     let as_mover = |arguments: &[&str]| {
-        let mut command = migrate(&server, None, arguments);
+        let socket = format!("unix:{}", server.socket().display());
+        let mut command = migrate_at(&socket, None, arguments);
         command
             .args(["--user", "mover"])
             .env("ONIONSKIN_PASSWORD", "secret");
