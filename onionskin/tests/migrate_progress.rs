@@ -254,6 +254,8 @@ fn a_dry_run_is_a_plan_to_be_read(kind: Kind) {
     let proxy = Proxy::start(&server, "");
     let mut session = table_with_rows(&server, 50_000);
     session.must("CREATE TRIGGER told AFTER DELETE ON t FOR EACH ROW SET @id = OLD.id");
+    session.must("CREATE VIEW sight AS SELECT id, v FROM t");
+    session.must("CREATE PROCEDURE no_matter() SELECT n AS vs FROM t");
     let arguments = ["app.t", "--encrypt", "v: eq range", "--dry-run"];
     let plan = must_migrate(&server, Some(&proxy), &arguments);
     for line in [
@@ -272,7 +274,18 @@ fn a_dry_run_is_a_plan_to_be_read(kind: Kind) {
         assert!(plan.lines().any(|is| is == line), "{line}: {plan}");
     }
     assert!(plan.lines().all(|line| line.len() < 700), "{plan}");
-    assert_eq!(session.text("SHOW TABLES").unwrap(), "t");
+    let notes: Vec<&str> = plan
+        .lines()
+        .filter(|line| line.starts_with("-- Note"))
+        .collect();
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.starts_with("-- Note: the view app.sight names t and a column")),
+        "{plan}"
+    );
+    assert_eq!(session.text("SHOW TABLES").unwrap(), "sight\nt");
+    session.must("DROP VIEW sight");
 }
 
 fn a_proxy_is_no_server_to_migrate_at(kind: Kind) {

@@ -15,6 +15,7 @@ on_both_servers!(
     every_change_runs_them_once,
     a_killed_switch_is_ended_with_all_triggers,
     a_table_without_some_of_them_refuses_changes,
+    a_checkpoint_does_not_choose_what_is_made,
     triggers_that_cannot_go_are_refused,
 );
 
@@ -442,6 +443,53 @@ fn a_table_without_some_of_them_refuses_changes(kind: Kind) {
         nothing_is_left(&mut session);
         triggers_are_in_force(&mut session);
     }
+}
+
+/// Without keys whoever may write to the checkpoint could have triggers made for other accounts.
+fn a_checkpoint_does_not_choose_what_is_made(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    let mut session = server.connect();
+    make(&mut session, "app");
+    session.must("USE app");
+    let before = triggers(&mut session, "app");
+    let point = match kind {
+        Kind::MySql => ("RENAME TABLE", 1, When::After),
+        // There the rename comes when the lock is given back.
+        Kind::MariaDb => ("DROP TRIGGER IF EXISTS `app`.`gone`", 1, When::Before),
+    };
+    kill_at(&server, &mut session, point, &["app.t", "--rebuild"]);
+    let state = session
+        .text("SELECT HEX(state) FROM t_onionskin WHERE id = 1")
+        .unwrap();
+    let owner = "SELECT DEFINER FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = 'app'";
+    let owners = session.text(owner).unwrap();
+    for (place, value) in [
+        (
+            "statement",
+            "CREATE DEFINER=`root`@`localhost` TRIGGER gone AFTER DELETE ON t FOR EACH ROW SET @a = 1",
+        ),
+        ("statement", "GRANT ALL ON *.* TO `some one`@`%`"),
+        ("definer", "mysql.sys@localhost"),
+        ("sql_mode", "ANSI"),
+        ("name", "another"),
+    ] {
+        session.must(&format!(
+            "UPDATE t_onionskin SET state = JSON_SET(state, '$.triggers[0].{place}', '{value}') WHERE id = 1"
+        ));
+        for ending in ["--resume", "--abort"] {
+            let text = must_not_migrate(&server, None, &["app.t", ending]);
+            assert!(text.contains("tells of another trigger"), "{place}: {text}");
+            assert_eq!(session.text(owner).unwrap(), owners, "{place}");
+        }
+        session.must(&format!(
+            "UPDATE t_onionskin SET state = X'{state}' WHERE id = 1"
+        ));
+    }
+    must_migrate(&server, None, &["app.t", "--resume", "--drop-old"]);
+    assert_eq!(triggers(&mut session, "app"), before);
+    nothing_is_left(&mut session);
 }
 
 fn triggers_that_cannot_go_are_refused(kind: Kind) {

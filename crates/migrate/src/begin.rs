@@ -70,8 +70,10 @@ impl Job {
         self.must_be_followed(&moves)?;
         moves.must_be_permitted(&mut control)?;
         must_stay_plain(&mut control, &state, operation, &old)?;
+        let beside = self.named_elsewhere(&mut control, operation, &old)?;
         checkpoint.create(&mut control, &state)?;
         progress.note(Begun::of(&state)?.to_string());
+        beside.into_iter().for_each(|told| progress.note(told));
         let making = Making {
             old: &Known::at_the_beginning(old),
             names: &names,
@@ -104,6 +106,22 @@ impl Job {
         let why = "without which nobody can tell whether it has triggers";
         privileges::must_have(control, &["TRIGGER"], table, why)?;
         Ok((family, old))
+    }
+
+    /// What names columns that become protected, or are no more, elsewhere.
+    fn named_elsewhere(
+        &self,
+        control: &mut Session,
+        operation: &Operation,
+        old: &Facts,
+    ) -> Result<Vec<String>> {
+        let before = old.logical.protected_columns();
+        let before: BTreeSet<String> = before.map(|(column, _)| column.name.clone()).collect();
+        let after = operation.protected_after(&old.logical)?.into_keys();
+        let after: BTreeSet<String> = after.collect();
+        let changed = before.symmetric_difference(&after).cloned().collect();
+        let table = (self.database.as_str(), self.table.as_str());
+        preflight::named_elsewhere(control, table, &changed)
     }
 
     /// An error if another migration has left tables.
@@ -226,7 +244,12 @@ impl Job {
         self.must_be_followed(&moves)?;
         moves.must_be_permitted(&mut control)?;
         must_stay_plain(&mut control, &state, operation, &old)?;
-        let mut lines = vec![format!("-- 1. A new table is made beside {}:", self.table)];
+        let beside = self.named_elsewhere(&mut control, operation, &old)?;
+        let mut lines: Vec<String> = beside
+            .iter()
+            .map(|told| format!("-- Note: {told}"))
+            .collect();
+        lines.push(format!("-- 1. A new table is made beside {}:", self.table));
         lines.extend(planned.statements);
         let key = old.unique.iter().find_map(|index| old.key(index));
         lines.push(match key {

@@ -337,6 +337,7 @@ impl Triggers<'_> {
         if self.are_settled(session).map_err(doing())? {
             return Ok(());
         }
+        self.must_be_those_of_the_tables(session)?;
         self.lock(session)?;
         let named = self
             .take_off(session)
@@ -351,6 +352,60 @@ impl Triggers<'_> {
         let is_ours = |name: &str| self.is_temporary(name) || self.is_guard(name);
         let is_there = |noted: &Trigger| there.iter().any(|there| there.name == noted.name);
         Ok(self.noted.iter().all(is_there) && !there.iter().any(|there| is_ours(&there.name)))
+    }
+
+    /// An error if the checkpoint tells of other triggers than the tables have, be they under their
+    /// own names or under temporary ones. Without keys it is not authenticated, and whoever may write
+    /// to it is not to choose what is made here, under whose account. Only behind the guard, which is
+    /// this account's, one may be missing.
+    fn must_be_those_of_the_tables(&self, session: &mut Session) -> Result<()> {
+        let doing = || MigrateError::sql("reading the triggers");
+        let account = session.text("SELECT CURRENT_USER()").map_err(doing())?;
+        let mut there = read(session, self.database, self.table)?;
+        let mut guards = there.iter().filter(|there| self.is_guard(&there.name));
+        let is_guarded = guards.any(|guard| guard.definer == account);
+        there.extend(read(session, self.database, self.old)?);
+        let body = |trigger: &Trigger| {
+            let head = head(&trigger.statement)?;
+            Some(trigger.statement[head.body..].to_vec())
+        };
+        for (at, noted) in self.noted.iter().enumerate() {
+            let temporary = self.temporary(at);
+            let is_it = |name: &str| name == noted.name || same_name(name, &temporary);
+            let mut copies = there.iter().filter(|there| is_it(&there.name)).peekable();
+            let is_there = copies.peek().is_some();
+            let is_same = copies.all(|copy| {
+                let settings = |t: &Trigger| {
+                    let t = t.clone();
+                    [
+                        t.timing,
+                        t.event,
+                        t.definer,
+                        t.sql_mode,
+                        t.charset,
+                        t.collation,
+                    ]
+                };
+                settings(copy) == settings(noted) && body(copy) == body(noted)
+            });
+            let is_of_table = head(&noted.statement).is_some_and(|head| {
+                same_name(&head.table, self.table)
+                    && head
+                        .database
+                        .is_none_or(|name| same_name(&name, self.database))
+            });
+            if !is_same || !is_of_table || !is_there && !is_guarded {
+                return Err(MigrateError::Request(format!(
+                    "the checkpoint tells of another trigger {} than {}.{} has: somebody has changed one of them. Compare its triggers with what \
+                     they should be, make them by hand, and drop the table {}",
+                    noted.name,
+                    self.database,
+                    self.table,
+                    Names::of(self.table).checkpoint
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Takes the lock between the statements of an application that is at work.
