@@ -48,30 +48,37 @@ impl Job {
     pub fn run(&self, operation: &Operation, progress: &Progress) -> Result<Done> {
         let (mut job, control) = self.spelled()?;
         job.consent = Consent::of(operation, job.reverse);
-        job.begin(control, operation, progress, new_id())
+        job.begin(control, operation, progress, None)
             .map_err(MigrateError::of_lost_connection)
     }
 
+    /// `again` is the id of a migration that had begun, whose checkpoint stands and whose new table
+    /// does not.
     pub(crate) fn begin(
         &self,
         mut control: Session,
         operation: &Operation,
         progress: &Progress,
-        id: String,
+        again: Option<String>,
     ) -> Result<Done> {
         let (family, old) = self.inspected(&mut control)?;
         let names = Names::of(&self.table);
         self.lock_out_others(&mut control)?;
-        self.must_be_the_first(&mut control, &names)?;
+        let is_again = again.is_some();
+        self.must_be_the_first(&mut control, &names, is_again)?;
         let planned = definition::statements(&old, &names, operation, self.keys.as_ref(), family)?;
         let checkpoint = self.checkpoint(&names);
+        let id = again.unwrap_or_else(new_id);
         let mut state = self.first_state(&mut control, operation, &old, id)?;
         let moves = self.moves(&state, &names, family);
         self.must_be_followed(&moves)?;
         moves.must_be_permitted(&mut control)?;
         must_stay_plain(&mut control, &state, operation, &old)?;
         let beside = self.named_elsewhere(&mut control, operation, &old)?;
-        checkpoint.create(&mut control, &state)?;
+        match is_again {
+            true => checkpoint.write(&mut control, &state)?,
+            false => checkpoint.create(&mut control, &state)?,
+        }
         progress.note(Begun::of(&state)?.to_string());
         beside.into_iter().for_each(|told| progress.note(told));
         let making = Making {
@@ -125,8 +132,14 @@ impl Job {
     }
 
     /// An error if another migration has left tables.
-    fn must_be_the_first(&self, control: &mut Session, names: &Names) -> Result<()> {
-        for name in [&names.checkpoint, &names.new, &names.old] {
+    fn must_be_the_first(
+        &self,
+        control: &mut Session,
+        names: &Names,
+        is_again: bool,
+    ) -> Result<()> {
+        let all = [&names.checkpoint, &names.new, &names.old];
+        for name in &all[usize::from(is_again)..] {
             if exists(control, name)? {
                 return Err(MigrateError::Refused {
                     table: format!("{}.{}", self.database, self.table),
