@@ -287,8 +287,8 @@ impl Job {
     }
 }
 
-/// An error if a trigger or a foreign key has to do with a column that is protected before or after,
-/// or a key with one that gets another type.
+/// An error if a trigger or a foreign key has to do with a column that is protected before or
+/// after, or a key with one that gets another type.
 fn must_stay_plain(
     control: &mut Session,
     state: &State,

@@ -93,8 +93,8 @@ pub(crate) fn visible(
     Ok(keys)
 }
 
-/// A name as it is written in the engine's catalogue, where characters that cannot stand in a file's
-/// name are written in another way.
+/// A name as it is written in the engine's catalogue, where characters that cannot stand in a
+/// file's name are written in another way.
 pub(crate) fn file_name(name: &str) -> String {
     name.chars().fold(String::new(), |mut text, c| {
         match c.is_ascii_alphanumeric() || c == '_' {

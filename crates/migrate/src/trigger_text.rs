@@ -8,6 +8,8 @@ pub(crate) struct Head {
     pub behind_verb: usize,
     /// Where the body begins, behind FOR EACH ROW and the place among others.
     pub body: usize,
+    /// The trigger's name.
+    pub name: String,
     /// The table's database, if it is written, and the table.
     pub database: Option<String>,
     pub table: String,
@@ -34,10 +36,10 @@ pub(crate) fn head(sql: &[u8]) -> Option<Head> {
     if piece.is("IF") && scanner.next()?.is("NOT") && scanner.next()?.is("EXISTS") {
         piece = scanner.next()?;
     }
-    piece.name()?;
+    let mut name = piece.name()?;
     piece = scanner.next()?;
     if piece == Piece::Sign(b'.') {
-        scanner.next()?.name()?;
+        name = scanner.next()?.name()?;
         piece = scanner.next()?;
     }
     if !piece.is("BEFORE") && !piece.is("AFTER") {
@@ -65,6 +67,7 @@ pub(crate) fn head(sql: &[u8]) -> Option<Head> {
     Some(Head {
         behind_verb,
         body,
+        name,
         database,
         table,
     })
@@ -179,7 +182,11 @@ mod tests {
         ] {
             let head = head(sql.as_bytes()).expect(sql);
             assert_eq!(head.database.as_deref(), database, "{sql}");
-            assert_eq!(head.table, table, "{sql}");
+            assert_eq!(
+                (head.name.as_str(), head.table.as_str()),
+                ("x", table),
+                "{sql}"
+            );
             assert_eq!(&sql[head.body..], body);
             assert!(sql[..head.behind_verb].to_lowercase().ends_with("trigger"));
         }

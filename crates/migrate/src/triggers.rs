@@ -355,9 +355,9 @@ impl Triggers<'_> {
     }
 
     /// An error if the checkpoint tells of other triggers than the tables have, be they under their
-    /// own names or under temporary ones. Without keys it is not authenticated, and whoever may write
-    /// to it is not to choose what is made here, under whose account. Only behind the guard, which is
-    /// this account's, one may be missing.
+    /// own names or under temporary ones. Without keys it is not authenticated, and whoever may
+    /// write to it is not to choose what is made here, under whose account. Only behind the guard,
+    /// which is this account's, one may be missing.
     fn must_be_those_of_the_tables(&self, session: &mut Session) -> Result<()> {
         let doing = || MigrateError::sql("reading the triggers");
         let account = session.text("SELECT CURRENT_USER()").map_err(doing())?;
@@ -389,7 +389,8 @@ impl Triggers<'_> {
                 settings(copy) == settings(noted) && body(copy) == body(noted)
             });
             let is_of_table = head(&noted.statement).is_some_and(|head| {
-                same_name(&head.table, self.table)
+                same_name(&head.name, &noted.name)
+                    && same_name(&head.table, self.table)
                     && head
                         .database
                         .is_none_or(|name| same_name(&name, self.database))
