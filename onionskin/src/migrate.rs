@@ -12,7 +12,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use onionskin_migrate::{
     Consent, Done, Job, Keys, Limits, MAX_THREADS, Operation, Progress, Stragglers, parse_columns,
     parse_load, status,
@@ -21,7 +21,12 @@ use onionskin_proxy::Backend;
 use onionskin_rowstream::session::Login;
 use onionskin_schema::TableName;
 
-use crate::{config_file::ConfigFile, error::CommandError, home, pin, serve::parse_backend, tls};
+use crate::{
+    config_file::ConfigFile, error::CommandError, home, pin, serve::parse_backend,
+    termination::Termination, tls,
+};
+
+mod plan;
 
 /// How often the bar moves.
 const BAR: Duration = Duration::from_millis(200);
@@ -255,9 +260,7 @@ impl Migrate {
         };
         match operation {
             Some(operation) if self.dry_run => {
-                for line in job.dry_run(&operation)? {
-                    println!("{line};");
-                }
+                print!("{}", plan::readable(&job.dry_run(&operation)?));
                 Ok(())
             }
             None if self.what.abort => {
@@ -279,6 +282,7 @@ impl Migrate {
             }
             operation => {
                 let progress = Progress::default();
+                tell_at_signal(&job, &progress)?;
                 let shown = Shown::start(&progress, self.quiet);
                 let begun = Instant::now();
                 let done = match &operation {
@@ -398,6 +402,9 @@ fn printable(text: &str) -> String {
 
 fn print_status(login: &Login, keys: Option<&Keys>) -> Result<(), CommandError> {
     let (running, unread) = status(login, keys.map(|keys| &keys.set))?;
+    if running.is_empty() && unread.is_empty() {
+        println!("no migration has begun on this server that has not ended");
+    }
     for line in unread {
         eprintln!("{}", printable(&line));
     }
@@ -406,10 +413,15 @@ fn print_status(login: &Login, keys: Option<&Keys>) -> Result<(), CommandError> 
             true => "",
             false => "  (as the server says: name the configuration with -c to have it checked)",
         };
+        let table = format!("{}.{}", running.database, running.table);
+        let worked = match running.is_worked_on {
+            true => "a process works on it".to_owned(),
+            false => format!(
+                "no process works on it: onionskin migrate {table} --resume goes on, --abort gives it up"
+            ),
+        };
         let line = format!(
-            "{}.{}  {}  phase {}  {} of about {} rows copied, {} changes written, binary log at {}, as of {} UTC{checked}",
-            running.database,
-            running.table,
+            "{table}  {}  phase {}  {} of about {} rows copied, {} changes written, binary log at {}, as of {} UTC; {worked}{checked}",
             running.begun(),
             running.phase,
             running.rows,
@@ -420,6 +432,37 @@ fn print_status(login: &Login, keys: Option<&Keys>) -> Result<(), CommandError> 
         );
         println!("{}", printable(&line));
     }
+    Ok(())
+}
+
+/// A signal ends the command as a kill does, which harms nothing, and says how to go on.
+fn tell_at_signal(job: &Job, progress: &Progress) -> Result<(), CommandError> {
+    let termination = Termination::watch().map_err(|source| CommandError::System {
+        doing: "watching for signals",
+        source,
+    })?;
+    let table = format!("{}.{}", job.database, job.table);
+    let progress = progress.clone();
+    termination.on_signal(move || {
+        let what = match progress.phase() {
+            "" => format!("what has begun with {table}, if anything has, stays as it is"),
+            "keeping the old table" => format!(
+                "{table} is the new table, and the old one is not kept up to date from here on"
+            ),
+            "switching" => {
+                format!("{table} was about to be switched, and what was made for that stays")
+            }
+            _ => format!("{table} is as it was, and what was made beside it stays"),
+        };
+        let ways = match progress.phase() {
+            "keeping the old table" => {
+                "--resume goes on, --finish ends it, --roll-back brings the old table back"
+            }
+            _ => "--resume goes on where it was, --abort gives it up",
+        };
+        eprintln!("\nonionskin: ended by a signal: {what}. onionskin migrate {table} {ways}");
+        std::process::exit(1);
+    });
     Ok(())
 }
 
@@ -516,6 +559,7 @@ impl Shown {
             let bar = stderr().is_terminal().then(bar);
             let pause = if bar.is_some() { BAR } else { LINE };
             let begun = Instant::now();
+            let mut counted = false;
             loop {
                 let ended = stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout);
                 for note in progress.notes() {
@@ -529,19 +573,24 @@ impl Shown {
                 }
                 let (done, estimate) = progress.rows();
                 let rows = match estimate {
-                    0 => format!("{done} rows"),
-                    _ => format!("{done} of about {estimate} rows"),
+                    _ if !progress.counts_rows() => String::new(),
+                    0 => format!("{done} rows, "),
+                    _ => format!("{done} of about {estimate} rows, "),
                 };
                 let beside = format!("{} changes, lag {} s", progress.changes(), progress.lag());
+                let counts = progress.counts_rows();
                 match &bar {
                     Some(bar) => {
+                        if std::mem::replace(&mut counted, counts) != counts {
+                            bar.set_style(style(counts));
+                        }
                         bar.set_length(estimate.max(done));
                         bar.set_position(done);
                         bar.set_prefix(progress.phase());
                         bar.set_message(beside);
                     }
                     None => eprintln!(
-                        "onionskin: {}: {rows}, {beside}, after {} s",
+                        "onionskin: {}: {rows}{beside}, after {} s",
                         progress.phase(),
                         begun.elapsed().as_secs()
                     ),
@@ -566,9 +615,23 @@ impl Drop for Shown {
 
 fn bar() -> ProgressBar {
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    let template = "{prefix} {wide_bar} {pos} of {len} rows, {per_sec}, {eta} left; {msg}";
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
-    }
+    bar.set_style(style(false));
     bar
+}
+
+/// How the bar looks while rows are counted, and while they are not.
+fn style(counts: bool) -> ProgressStyle {
+    let template = match counts {
+        true => "{prefix} {wide_bar} {pos} of {len} rows, {rate}, {eta} left; {msg}",
+        false => "{prefix}: {msg}",
+    };
+    let style = ProgressStyle::with_template(template);
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+    style.with_key(
+        "rate",
+        |state: &ProgressState, to: &mut dyn std::fmt::Write| {
+            // Nobody reads parts of a row.
+            let _ = write!(to, "{}/s", HumanCount(state.per_sec().round() as u64));
+        },
+    )
 }

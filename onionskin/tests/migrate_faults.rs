@@ -649,6 +649,6 @@ fn connections_of_our_own_use_tls(kind: Kind) {
         &["app.t", "--encrypt", "v: eq", "--drop-old"],
     );
     let listed = must_migrate(&server, Some(&proxy), &["--status"]);
-    assert_eq!(listed, "");
+    assert!(listed.starts_with("no migration has begun"), "{listed}");
     assert_eq!(session.text("SELECT COUNT(`v$enc`) FROM t").unwrap(), "100");
 }

@@ -200,7 +200,7 @@ fn keys_go_with_an_idle_table(kind: Kind) {
         definitions(&mut session, "app"),
         contents(&mut session, "app"),
     );
-    for table in ["t", "parent", "child", "link"] {
+    for table in ["t", "parent", "child", "link", "owner"] {
         let name = format!("app.{table}");
         for arguments in [["--rebuild"].as_slice(), &["--rebuild", "--drop-old"]] {
             let arguments = [&[name.as_str()], arguments].concat();
@@ -510,9 +510,40 @@ fn keys_that_cannot_be_moved_are_refused(kind: Kind) {
             "--reverse cannot follow",
         ),
     ] {
-        let text = must_not_migrate(&server, None, &arguments);
-        assert!(text.contains(reason), "{arguments:?}: {text}");
-        assert_eq!(session.text("SHOW TABLES FROM app").unwrap(), tables);
+        let dry = [&arguments[..], &["--dry-run"]].concat();
+        for arguments in [&arguments[..], &dry] {
+            let text = must_not_migrate(&server, None, arguments);
+            assert!(text.contains(reason), "{arguments:?}: {text}");
+            assert_eq!(session.text("SHOW TABLES FROM app").unwrap(), tables);
+        }
+    }
+    // It stays the same type.
+    must_migrate(
+        &server,
+        None,
+        &[
+            "app.t",
+            "--alter",
+            "MODIFY kind INT COMMENT 'x'",
+            "--dry-run",
+        ],
+    );
+    a_neighbour_without_privileges_is_told_of_before(kind, &server, &mut session);
+    another_key_under_the_lock_ends_it(&server, &mut session);
+    if !direct_mode() {
+        let mut proxy = Proxy::start(&server, "");
+        for change in [
+            ["app.owner", "--encrypt", "id: eq"],
+            ["app.t", "--encrypt", "kind: eq"],
+        ] {
+            let dry = [&change[..], &["--dry-run"]].concat();
+            for arguments in [&change[..], &dry] {
+                let text = must_not_migrate(&server, Some(&proxy), arguments);
+                assert!(text.contains("the foreign key"), "{arguments:?}: {text}");
+                assert_eq!(session.text("SHOW TABLES FROM app").unwrap(), tables);
+            }
+        }
+        proxy.assert_healthy();
     }
     session.must(
         "CREATE TABLE app.pairs (parent INT, n INT, PRIMARY KEY (parent, n), \
@@ -549,6 +580,73 @@ fn keys_that_cannot_be_moved_are_refused(kind: Kind) {
     nothing_is_left(&mut session);
     a_key_that_is_added_meanwhile_ends_it(&server, &mut session);
     rows_without_a_counterpart_stay(&server, &mut session);
+}
+
+fn a_neighbour_without_privileges_is_told_of_before(
+    kind: Kind,
+    server: &Server,
+    session: &mut Session,
+) {
+    session.must("CREATE USER mover IDENTIFIED BY 'secret'");
+    session.must("GRANT ALL ON app.* TO mover");
+    session.must("GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO mover");
+    if kind == Kind::MariaDb {
+        session.must("GRANT BINLOG MONITOR, CONNECTION ADMIN, RELOAD ON *.* TO mover");
+    }
+    session.must("GRANT SELECT, LOCK TABLES, REFERENCES ON app_beside.* TO mover");
+    let tables = session.text("SHOW TABLES FROM app").unwrap();
+    let as_mover = |arguments: &[&str]| {
+        let socket = format!("unix:{}", server.socket().display());
+        let mut command = migrate_at(&socket, None, arguments);
+        command
+            .args(["--user", "mover"])
+            .env("ONIONSKIN_PASSWORD", "secret");
+        run_migration(command)
+    };
+    for arguments in [
+        ["app.t", "--rebuild"].as_slice(),
+        &["app.t", "--rebuild", "--dry-run"],
+    ] {
+        let (succeeded, text) = as_mover(arguments);
+        assert!(
+            !succeeded && text.contains("the privilege ALTER on it"),
+            "{text}"
+        );
+        assert_eq!(session.text("SHOW TABLES FROM app").unwrap(), tables);
+    }
+    session.must("GRANT ALTER, CREATE, INSERT ON app_beside.* TO mover");
+    let before = definitions(session, "app");
+    let (succeeded, text) = as_mover(&["app.t", "--rebuild", "--drop-old"]);
+    assert!(succeeded, "{text}");
+    assert_eq!(definitions(session, "app"), before);
+}
+
+/// As many keys as before, and not the same: what the binary log does not tell.
+fn another_key_under_the_lock_ends_it(server: &Server, session: &mut Session) {
+    let cable = Cable::to(server.port());
+    cable.freeze_at("LOCK TABLES `t` WRITE, `t_onionskin_new`", 1, When::Before);
+    let child = start_migration(migrate_at(&cable.address(), None, &["app.t", "--rebuild"]));
+    wait_until("it is about to lock", Duration::from_secs(60), || {
+        cable.is_frozen()
+    });
+    let rename = |session: &mut Session, from: &str, to: &str| {
+        session.must("SET sql_log_bin = 0");
+        session.must(&format!(
+            "ALTER TABLE app_beside.child DROP FOREIGN KEY {from}"
+        ));
+        session.must(&format!("ALTER TABLE app_beside.child ADD CONSTRAINT {to} FOREIGN KEY (t) REFERENCES app.t (id) ON DELETE NO ACTION"));
+        session.must("SET sql_log_bin = 1");
+    };
+    rename(session, "c", "d");
+    cable.freeze(false);
+    let (succeeded, text) = end_of_migration(child);
+    assert!(
+        !succeeded && text.contains("other foreign keys point at it"),
+        "{text}"
+    );
+    rename(session, "d", "c");
+    must_migrate(server, None, &["app.t", "--abort"]);
+    nothing_is_left(session);
 }
 
 fn a_key_that_is_added_meanwhile_ends_it(server: &Server, session: &mut Session) {

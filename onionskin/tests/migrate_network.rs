@@ -288,6 +288,7 @@ fn a_writer_that_comes_before_the_rename_is_not_lost(kind: Kind) {
         return;
     };
     let mut session = table_and_twin(&server, 1000);
+    audit(&mut session);
     let mut long = server.connect();
     // Without a snapshot, for whose end the switch would wait without asking for the lock.
     long.must("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
@@ -346,4 +347,5 @@ fn a_writer_that_comes_before_the_rename_is_not_lost(kind: Kind) {
         session.must(&sql.replacen(" t ", " twin ", 1));
     }
     assert_equal_to_twin(&mut session, "afterwards");
+    assert_equal_audits(&mut session);
 }

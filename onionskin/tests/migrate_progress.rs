@@ -9,7 +9,12 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-on_both_servers!(the_bar_and_status_tell_how_far_it_is);
+on_both_servers!(
+    the_bar_and_status_tell_how_far_it_is,
+    a_signal_says_how_to_go_on,
+    a_dry_run_is_a_plan_to_be_read,
+    a_proxy_is_no_server_to_migrate_at,
+);
 
 const ROWS: u32 = 60_000;
 
@@ -163,5 +168,153 @@ fn the_bar_and_status_tell_how_far_it_is(kind: Kind) {
         text.contains(&format!("{ROWS} rows copied")) && text.contains(" 0 repaired"),
         "{text}"
     );
-    assert_eq!(must_migrate(&server, Some(&proxy), &["--status"]), "");
+    // A rate is one of whole rows, and nothing is shown before it is known.
+    assert_eq!(shown.rate.fract(), 0.0, "{shown:?}");
+    assert!(!text.contains(" of 0 rows"), "{text}");
+    let listed = must_migrate(&server, Some(&proxy), &["--status"]);
+    assert!(listed.starts_with("no migration has begun"), "{listed}");
+}
+
+/// A migration that waits for a server that is never so idle, with some rows copied.
+fn waiting(server: &Server) -> std::process::Child {
+    let arguments = ["app.t", "--rebuild", "--max-load", "Threads_connected=0"];
+    start_migration(migrate(server, None, &arguments))
+}
+
+fn status(server: &Server) -> String {
+    must_migrate(server, None, &["--status"])
+}
+
+fn a_signal_says_how_to_go_on(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    let mut session = table_with_rows(&server, ROWS);
+    assert!(status(&server).starts_with("no migration has begun"));
+    for signal in ["INT", "TERM", "KILL"] {
+        let child = waiting(&server);
+        let wait = Duration::from_secs(60);
+        wait_until("it copies", wait, || status(&server).contains("phase copy"));
+        let listed = status(&server);
+        assert!(listed.contains("; a process works on it"), "{listed}");
+        assert!(
+            listed.contains(&format!(" of about {ROWS} rows")),
+            "{listed}"
+        );
+        support::signal(signal, child.id());
+        let (succeeded, text) = end_of_migration(child);
+        assert!(!succeeded, "{text}");
+        if signal != "KILL" {
+            let told = "app.t is as it was, and what was made beside it stays. \
+                        onionskin migrate app.t --resume goes on where it was, --abort gives it up";
+            assert!(text.contains(told), "{text}");
+        }
+        wait_until("its sessions have ended", wait, || {
+            status(&server).contains("; no process works on it: onionskin migrate app.t --resume")
+        });
+        // What is killed is begun again.
+        must_migrate(&server, None, &["app.t", "--abort"]);
+    }
+    let child = waiting(&server);
+    wait_until("it copies", Duration::from_secs(60), || {
+        status(&server).contains("phase copy")
+    });
+    let mut child = child;
+    child.kill().expect("kill -9");
+    child.wait().expect("a child");
+    // In a terminal, what goes on says at once of how many rows.
+    let line = format!(
+        "stty cols 160 rows 30; exec '{}' migrate --backend {} app.t --resume --drop-old",
+        env!("CARGO_BIN_EXE_onionskin"),
+        server.address()
+    );
+    let output = Command::new("script")
+        .args(["-q", "-e", "-f", "-c", &line, "/dev/null"])
+        .env("TERM", "xterm")
+        .stdin(Stdio::null())
+        .output()
+        .expect("script of util-linux");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert!(text.contains(&format!(" of {ROWS} rows")), "{text}");
+    assert!(!text.contains(" of 0 rows"), "{text}");
+    assert_eq!(
+        session.text("SELECT COUNT(*) FROM t").unwrap(),
+        ROWS.to_string()
+    );
+}
+
+fn a_dry_run_is_a_plan_to_be_read(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    let proxy = Proxy::start(&server, "");
+    let mut session = table_with_rows(&server, 50_000);
+    session.must("CREATE TRIGGER told AFTER DELETE ON t FOR EACH ROW SET @id = OLD.id");
+    session.must("CREATE VIEW sight AS SELECT id, v FROM t");
+    session.must("CREATE PROCEDURE no_matter() SELECT n AS vs FROM t");
+    let arguments = ["app.t", "--encrypt", "v: eq range", "--dry-run"];
+    let plan = must_migrate(&server, Some(&proxy), &arguments);
+    for line in [
+        "-- 1. A new table is made beside t:",
+        "CREATE TABLE `t_onionskin_new` (",
+        "  `n` int(11) DEFAULT NULL,",
+        "-- 2. About 50000 rows are copied in the order of PRIMARY, compared, and kept up to date from the binary log.",
+        "-- 3. Under a lock the new table takes the old one's place:",
+        "RENAME TABLE `t` TO `t_onionskin_old`, `t_onionskin_new` TO `t`;",
+        "-- 4. The triggers `told` go with it.",
+    ] {
+        let line = match kind {
+            Kind::MySql => line.replace("int(11)", "int"),
+            Kind::MariaDb => line.to_owned(),
+        };
+        assert!(plan.lines().any(|is| is == line), "{line}: {plan}");
+    }
+    assert!(plan.lines().all(|line| line.len() < 700), "{plan}");
+    let notes: Vec<&str> = plan
+        .lines()
+        .filter(|line| line.starts_with("-- Note"))
+        .collect();
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.starts_with("-- Note: the view app.sight names t and a column")),
+        "{plan}"
+    );
+    assert_eq!(session.text("SHOW TABLES").unwrap(), "sight\nt");
+    session.must("DROP VIEW sight");
+}
+
+fn a_proxy_is_no_server_to_migrate_at(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    let proxy = Proxy::start(&server, "");
+    let mut session = table_with_rows(&server, 10);
+    let address = format!("127.0.0.1:{}", proxy.port());
+    for (arguments, keys) in [
+        (["app.t", "--rebuild"].as_slice(), None),
+        (&["app.t", "--rebuild", "--dry-run"], None),
+        (&["app.t", "--encrypt", "v: eq"], Some(&proxy)),
+        (&["app.t", "--encrypt", "v: eq", "--dry-run"], Some(&proxy)),
+    ] {
+        if kind == Kind::MySql && keys.is_some() {
+            // Its configuration wants the server's own certificate.
+            continue;
+        }
+        let command = migrate_at(&address, keys, arguments);
+        let (succeeded, text) = run_migration(command);
+        assert!(!succeeded, "{arguments:?}: {text}");
+        assert!(
+            text.contains("has to be the server itself and not a proxy"),
+            "{text}"
+        );
+        assert_eq!(session.text("SHOW TABLES").unwrap(), "t");
+    }
 }

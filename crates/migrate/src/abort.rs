@@ -42,6 +42,7 @@ impl Job {
                 true => Moment::After,
                 false => Moment::Before,
             };
+            self.triggers(state, &names).settle(&mut control, moment)?;
             told = self
                 .moves(state, &names, family)
                 .settle(&mut control, moment)?;

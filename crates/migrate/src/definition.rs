@@ -12,7 +12,7 @@ use onionskin_value::Family;
 
 use crate::consent::Consent;
 use crate::error::{MigrateError, Result};
-use crate::facts::{Facts, PhysicalColumn};
+use crate::facts::{Facts, OF_TABLE, PhysicalColumn, names_table};
 use crate::imprint::Known;
 use crate::modify;
 use crate::operation::Operation;
@@ -149,9 +149,8 @@ pub fn create(
             .map_err(MigrateError::sql("making the new table"))?;
     }
     let engine = session.text(&format!(
-        "SELECT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}",
-        crate::facts::name_literal(&old.database),
-        crate::facts::name_literal(&names.new)
+        "SELECT ENGINE FROM information_schema.TABLES WHERE {}",
+        names_table(OF_TABLE, &old.database, &names.new)
     ))?;
     if !engine.eq_ignore_ascii_case("InnoDB") {
         return Err(MigrateError::Refused {
@@ -166,9 +165,8 @@ pub fn create(
     }
     // So that numbers that were given out and deleted again are not given out once more.
     let next = session.text(&format!(
-        "SELECT AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}",
-        crate::facts::name_literal(&old.database),
-        crate::facts::name_literal(&old.table)
+        "SELECT AUTO_INCREMENT FROM information_schema.TABLES WHERE {}",
+        names_table(OF_TABLE, &old.database, &old.table)
     ))?;
     if let Ok(next) = next.parse::<u64>()
         && next > 1

@@ -20,9 +20,10 @@ use crate::conflict::{conflict, explained, is_duplicate};
 use crate::error::{MigrateError, Result};
 use crate::phase::{CHECK, COPY, is_reverse};
 use crate::preflight::{self, log_end};
-use crate::progress::Progress;
+use crate::progress::{COMPARING, COPYING, Progress};
 use crate::statement::{Judged, Tables, judge, mark};
 use crate::throttle::Throttle;
+use crate::triggers::Triggers;
 
 /// Most keys that wait in memory. Beyond, they are written before more is read.
 const MAX_PENDING: usize = 300_000;
@@ -206,6 +207,21 @@ impl Engine {
                 Ok(())
             }
             Judged::Changes(verb) => Err(MigrateError::Changed(verb)),
+            // It may be of the switch, or of another table. What counts is what there is.
+            Judged::Triggers(verb) => {
+                let triggers = Triggers {
+                    noted: &self.state.triggers,
+                    database: &self.route.database,
+                    table: &self.route.source,
+                    new: &self.route.target,
+                    old: "",
+                    id: &self.state.id,
+                };
+                match triggers.are_as_noted(&mut self.control)? {
+                    true => Ok(()),
+                    false => Err(MigrateError::Changed(format!("{verb} TRIGGER"))),
+                }
+            }
         }
     }
 
@@ -303,9 +319,10 @@ impl Engine {
 
     /// Copies all rows, and writes changes in between.
     pub fn copy(&mut self) -> Result<()> {
-        self.progress.set_phase("copying");
+        self.progress.set_phase(COPYING);
         self.state.phase = COPY.into();
         let cursor = Cursor::at(self.state.place(), self.state.rows);
+        self.progress.set_rows(cursor.rows(), self.state.estimate);
         let mut slice = SHORTEST_SLICE;
         while self.state.place() != Place::End {
             self.slice(slice, |session, route, until| {
@@ -338,7 +355,7 @@ impl Engine {
 
     /// Compares all rows of both tables; what is wrong is written once more.
     pub fn verify(&mut self) -> Result<()> {
-        self.progress.set_phase("comparing");
+        self.progress.set_phase(COMPARING);
         // on a way back the phase is what tells the commands so
         if !is_reverse(&self.state) {
             self.state.phase = CHECK.into();

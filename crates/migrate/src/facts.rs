@@ -62,9 +62,24 @@ pub struct Facts {
     pub rows: u64,
 }
 
+/// The columns of a list of the catalogue in which a table's names stand.
+pub(crate) const OF_TABLE: [&str; 2] = ["TABLE_SCHEMA", "TABLE_NAME"];
+
 /// A name as a literal that means the same everywhere.
 pub(crate) fn name_literal(name: &str) -> String {
     format!("CONVERT({} USING utf8mb4)", hex_literal(name.as_bytes()))
+}
+
+/// A condition that names a table in the server's catalogue, whose columns for the database and the
+/// table are these.
+pub(crate) fn names_table(columns: [&str; 2], database: &str, table: &str) -> String {
+    format!(
+        "{} = {} AND {} = {}",
+        columns[0],
+        name_literal(database),
+        columns[1],
+        name_literal(table)
+    )
 }
 
 /// Which server it is.
@@ -102,11 +117,7 @@ impl Facts {
             .iter()
             .map(|row| physical(&ColumnRow::of(row)))
             .collect();
-        let here = format!(
-            "TABLE_SCHEMA = {} AND TABLE_NAME = {}",
-            name_literal(database),
-            name_literal(table)
-        );
+        let here = names_table(OF_TABLE, database, table);
         let estimate = session
             .text(&format!(
                 "SELECT TABLE_ROWS FROM information_schema.TABLES WHERE {here}"

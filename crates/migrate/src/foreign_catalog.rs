@@ -6,7 +6,7 @@ use onionskin_schema::{identifier, same_name};
 use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
-use crate::facts::{family, name_literal};
+use crate::facts::{OF_TABLE, family, name_literal, names_table};
 use crate::preflight::Names;
 
 /// All foreign keys of a table and to it, in a fixed order, but for those of the new table. An
@@ -16,7 +16,7 @@ pub(crate) fn read(session: &mut Session, database: &str, table: &str) -> Result
     let pointing = found
         .iter()
         .filter(|key| same(&key.parent_database, &key.parent, database, table));
-    if pointing_at(session, database, table)? > pointing.count() {
+    if pointing_at(session, database, table)?.len() > pointing.count() {
         return Err(MigrateError::Refused {
             table: format!("{database}.{table}"),
             reason: "a foreign key points at it from a table that this account may not see: \
@@ -39,9 +39,8 @@ fn unique_columns(session: &mut Session, database: &str, table: &str) -> Result<
     let rows = session
         .texts(&format!(
             "SELECT COLUMN_NAME FROM information_schema.STATISTICS \
-             WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} AND NON_UNIQUE = 0 AND COLUMN_NAME IS NOT NULL",
-            name_literal(database),
-            name_literal(table)
+             WHERE {} AND NON_UNIQUE = 0 AND COLUMN_NAME IS NOT NULL",
+            names_table(OF_TABLE, database, table)
         ))
         .map_err(MigrateError::sql("reading the foreign keys"))?;
     Ok(rows.into_iter().flatten().flatten().collect())
@@ -52,13 +51,7 @@ pub(crate) fn visible(
     database: &str,
     table: &str,
 ) -> Result<Vec<ForeignKey>> {
-    let here = |schema: &str, name: &str| {
-        format!(
-            "{schema} = {} AND {name} = {}",
-            name_literal(database),
-            name_literal(table)
-        )
-    };
+    let here = |columns: [&str; 2]| names_table(columns, database, table);
     let rows = session
         .texts(&format!(
             "SELECT k.CONSTRAINT_NAME, k.TABLE_SCHEMA, k.TABLE_NAME, k.COLUMN_NAME, \
@@ -68,8 +61,8 @@ pub(crate) fn visible(
              ON r.CONSTRAINT_SCHEMA = k.CONSTRAINT_SCHEMA AND r.CONSTRAINT_NAME = k.CONSTRAINT_NAME AND r.TABLE_NAME = k.TABLE_NAME \
              WHERE k.REFERENCED_TABLE_NAME IS NOT NULL AND (({}) OR ({})) \
              ORDER BY k.TABLE_SCHEMA, k.TABLE_NAME, k.CONSTRAINT_NAME, k.ORDINAL_POSITION",
-            here("k.TABLE_SCHEMA", "k.TABLE_NAME"),
-            here("k.REFERENCED_TABLE_SCHEMA", "k.REFERENCED_TABLE_NAME")
+            here(["k.TABLE_SCHEMA", "k.TABLE_NAME"]),
+            here(["k.REFERENCED_TABLE_SCHEMA", "k.REFERENCED_TABLE_NAME"])
         ))
         .map_err(MigrateError::sql("reading the foreign keys"))?;
     let mut keys: Vec<ForeignKey> = Vec::new();
@@ -100,35 +93,46 @@ pub(crate) fn visible(
     Ok(keys)
 }
 
-/// How many foreign keys point at a table, by the engine's own catalogue: that of the server shows
-/// those of tables only that the account may see.
-pub(crate) fn pointing_at(session: &mut Session, database: &str, table: &str) -> Result<usize> {
+/// A name as it is written in the engine's catalogue, where characters that cannot stand in a
+/// file's name are written in another way.
+pub(crate) fn file_name(name: &str) -> String {
+    name.chars().fold(String::new(), |mut text, c| {
+        match c.is_ascii_alphanumeric() || c == '_' {
+            true => text.push(c),
+            false => text.push_str(&format!("@{:04x}", u32::from(c))),
+        }
+        text
+    })
+}
+
+/// The names of the foreign keys that point at a table, by the engine's own catalogue: that of the
+/// server shows those of tables only that the account may see.
+pub(crate) fn pointing_at(
+    session: &mut Session,
+    database: &str,
+    table: &str,
+) -> Result<Vec<String>> {
     let list = match family(session)? {
         Family::MySql => "INNODB_FOREIGN",
         Family::MariaDb => "INNODB_SYS_FOREIGN",
-    };
-    // Characters that cannot stand in a file's name are written there in another way.
-    let file_name = |name: &str| {
-        name.chars().fold(String::new(), |mut text, c| {
-            match c.is_ascii_alphanumeric() || c == '_' {
-                true => text.push(c),
-                false => text.push_str(&format!("@{:04x}", u32::from(c))),
-            }
-            text
-        })
     };
     let names = [
         format!("{database}/{table}"),
         format!("{}/{}", file_name(database), file_name(table)),
     ];
-    let count = session
-        .text(&format!(
-            "SELECT COUNT(*) FROM information_schema.{list} WHERE REF_NAME IN ({}, {})",
+    let rows = session
+        .texts(&format!(
+            "SELECT ID FROM information_schema.{list} WHERE REF_NAME IN ({}, {})",
             name_literal(&names[0]),
             name_literal(&names[1])
         ))
         .map_err(MigrateError::sql("reading the foreign keys"))?;
-    Ok(count.parse().unwrap_or(0))
+    // The database of the table that has it, and its name.
+    let name = |id: String| match id.split_once('/') {
+        Some((_, name)) => name.to_owned(),
+        None => id,
+    };
+    Ok(rows.into_iter().flatten().flatten().map(name).collect())
 }
 
 pub(crate) fn same(database: &str, table: &str, other_database: &str, other: &str) -> bool {
@@ -138,9 +142,8 @@ pub(crate) fn same(database: &str, table: &str, other_database: &str, other: &st
 pub(crate) fn exists(session: &mut Session, database: &str, table: &str) -> Result<bool> {
     let count = session
         .text(&format!(
-            "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}",
-            name_literal(database),
-            name_literal(table)
+            "SELECT COUNT(*) FROM information_schema.TABLES WHERE {}",
+            names_table(OF_TABLE, database, table)
         ))
         .map_err(MigrateError::sql("reading the foreign keys"))?;
     Ok(count == "1")
@@ -155,9 +158,8 @@ pub(crate) fn indexes(
     let rows = session
         .texts(&format!(
             "SELECT INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS \
-             WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} AND NON_UNIQUE = 1 ORDER BY INDEX_NAME, SEQ_IN_INDEX",
-            name_literal(database),
-            name_literal(table)
+             WHERE {} AND NON_UNIQUE = 1 ORDER BY INDEX_NAME, SEQ_IN_INDEX",
+            names_table(OF_TABLE, database, table)
         ))
         .map_err(MigrateError::sql("reading the indexes of a foreign key"))?;
     let mut indexes: Vec<(String, Vec<String>)> = Vec::new();

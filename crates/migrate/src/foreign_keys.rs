@@ -46,9 +46,10 @@ use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
 use crate::facts::Facts;
-use crate::foreign_catalog::{indexes, pointing_at, same};
+use crate::foreign_catalog::{file_name, indexes, pointing_at, same};
 use crate::job::Job;
 use crate::preflight::Names;
+use crate::privileges;
 use crate::statement::mark;
 
 /// What stands behind the name of an index while it is renamed.
@@ -107,17 +108,45 @@ pub(crate) fn must_be_plain(keys: &[ForeignKey], old: &Facts, new: &Facts) -> Re
             .iter()
             .filter(|_| is_ours(&key.parent_database, &key.parent));
         if let Some(column) = own.chain(pointed).find(|name| !is_kept(name)) {
-            return Err(MigrateError::Refused {
-                table: format!("{}.{}", old.database, old.table),
-                reason: format!(
-                    "the foreign key {} of {} is over the column {column}, which is protected or becomes another one: \
-                     drop it first, and add it again afterwards",
-                    key.name, key.table
-                ),
-            });
+            return Err(over(key, column, old));
         }
     }
     Ok(())
+}
+
+/// An error if a key is over a column that is protected before or after, by the names of these, or
+/// that gets another type. Told before anything is made.
+pub(crate) fn must_not_be_over(
+    keys: &[ForeignKey],
+    table: &Facts,
+    changed: &BTreeSet<String>,
+) -> Result<()> {
+    for key in keys {
+        let is_ours =
+            |database: &str, name: &str| same(database, name, &table.database, &table.table);
+        let own = key
+            .columns
+            .iter()
+            .filter(|_| is_ours(&key.database, &key.table));
+        let pointed = key.parent_columns.iter();
+        let pointed = pointed.filter(|_| is_ours(&key.parent_database, &key.parent));
+        let is_changed = |name: &&String| changed.iter().any(|other| same_name(other, name));
+        if let Some(column) = own.chain(pointed).find(is_changed) {
+            return Err(over(key, column, table));
+        }
+    }
+    Ok(())
+}
+
+fn over(key: &ForeignKey, column: &str, table: &Facts) -> MigrateError {
+    MigrateError::Refused {
+        table: format!("{}.{}", table.database, table.table),
+        reason: format!(
+            "the foreign key {} of {} is over the column {column}, which is protected or becomes another one: \
+             drop it first, and add it again afterwards",
+            key.name, key.table
+        ),
+    }
 }
 
 fn changes_rows(action: &str) -> bool {
@@ -288,6 +317,20 @@ impl Moves<'_> {
         children.chain(parents).collect()
     }
 
+    /// An error if the account may not do under the lock what is to be done to the neighbours.
+    pub fn must_be_permitted(&self, session: &mut Session) -> Result<()> {
+        let why = "which its foreign keys need under the lock of the switch";
+        for key in self.keys {
+            let owner = (key.database.as_str(), key.table.as_str());
+            let needed = ["SELECT", "ALTER", "LOCK TABLES"];
+            privileges::must_have(session, &needed, owner, why)?;
+            let parent = (key.parent_database.as_str(), key.parent.as_str());
+            let needed = ["SELECT", "REFERENCES", "LOCK TABLES"];
+            privileges::must_have(session, &needed, parent, why)?;
+        }
+        Ok(())
+    }
+
     /// What has to be locked beside the two tables, each with the kind of its lock.
     pub fn locks(&self) -> Vec<String> {
         // MySQL wants to have the parent alone to add a key.
@@ -383,21 +426,31 @@ impl Moves<'_> {
         })
     }
 
-    /// An error unless as many keys point at the table as were noted.
+    /// An error unless the keys point at the table that were noted, and those of the new table.
     pub fn must_be_all(&self, session: &mut Session) -> Result<()> {
-        let noted = self.keys.iter().filter(|key| self.points_here(key)).count();
-        match pointing_at(session, self.database, self.table)? == noted + self.followers_here() {
+        let mut there = pointing_at(session, self.database, self.table)?;
+        let here = self.keys.iter().enumerate();
+        let expected = here
+            .filter(|(_, key)| self.points_here(key))
+            .flat_map(|(at, key)| {
+                let follower = self.cascades(key).then(|| self.following(at));
+                [Some(key.name.clone()), follower]
+            });
+        let mut all = true;
+        for name in expected.flatten() {
+            let forms = [file_name(&name), name];
+            let is_it = |there: &String| forms.iter().any(|form| same_name(form, there));
+            match there.iter().position(is_it) {
+                Some(at) => drop(there.swap_remove(at)),
+                None => all = false,
+            }
+        }
+        match all && there.is_empty() {
             true => Ok(()),
             false => Err(MigrateError::Changed(
-                "another foreign key points at it".into(),
+                "other foreign keys point at it".into(),
             )),
         }
-    }
-
-    /// How many keys of the new table point at the old one.
-    fn followers_here(&self) -> usize {
-        let here = |key: &&ForeignKey| self.cascades(key) && self.points_here(key);
-        self.keys.iter().filter(here).count()
     }
 
     /// Makes indexes that may be the server's own, made for a key, such that stay with the key's

@@ -25,6 +25,7 @@ use crate::preflight::{self, Names};
 use crate::progress::Progress;
 use crate::snapshots::Snapshots;
 use crate::switch::{Switch, Switched};
+use crate::trigger_catalog;
 
 impl Job {
     /// From the checkpoint to the end.
@@ -43,6 +44,8 @@ impl Job {
         // Only a switch moves keys. Whoever has dropped one before has meant it.
         if state.phase == SWITCH {
             let moves = self.moves(&state, &names, family);
+            let triggers = self.triggers(&state, &names);
+            triggers.settle(&mut control, Moment::Before)?;
             let told = moves.settle(&mut control, Moment::Before)?;
             told.into_iter().for_each(|told| progress.note(told));
         }
@@ -89,6 +92,7 @@ impl Job {
             keys: self.key_set(),
             imprints: [&original, &made],
             moves: self.moves(&noted, &names, family),
+            triggers: self.triggers(&noted, &names),
         }
         .run(&mut engine)?;
         self.end_switched(engine, family, switched, table, progress)
@@ -105,6 +109,9 @@ impl Job {
         let old = Known::noted(old, &state.original)?;
         self.must_be_pinned(&[&old.logical])?;
         preflight::check_table(control, &old)?;
+        if trigger_catalog::read(control, &self.database, &self.table)? != state.triggers {
+            return Err(MigrateError::Changed("its triggers are others".into()));
+        }
         let foreign_keys = foreign_catalog::read(control, &self.database, &self.table)?;
         match foreign_keys == state.foreign_keys {
             true => Ok(old),

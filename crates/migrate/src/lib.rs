@@ -20,6 +20,7 @@
 //! | `resume`, `abort` | going on after a kill; giving up |
 //! | `phase`, `locks`, `setup` | how far a migration has come; one at a time; what its rounds need |
 //! | `facts`, `preflight` | what the server says of the table, and what is refused |
+//! | `privileges` | what the account may do |
 //! | `definition`, `sealing`, `retype` | the new table; values on their way into it |
 //! | `imprint`, `pinned`, `consent` | that the tables are the ones that are meant; what the server may learn |
 //! | `engine` | rounds of changes, with copying and comparing between them |
@@ -29,6 +30,7 @@
 //! | `switch` | the last moment |
 //! | `stragglers` | what was written to the old table behind it |
 //! | `foreign_keys`, `foreign_catalog`, `foreign_mending`, `neighbours` | keys of the table and to it, which change places with it |
+//! | `triggers`, `trigger_catalog`, `trigger_text` | triggers, which go with it |
 //! | `conflict` | rows that the new table does not take |
 //! | `reverse` | after it: the old table is fed, and the way back |
 //! | `throttle`, `replicas`, `brake` | waiting for others; making writers wait that never would |
@@ -58,6 +60,7 @@ mod operation;
 mod phase;
 mod pinned;
 mod preflight;
+mod privileges;
 mod progress;
 mod replicas;
 mod resume;
@@ -72,6 +75,9 @@ mod status;
 mod stragglers;
 mod switch;
 mod throttle;
+mod trigger_catalog;
+mod trigger_text;
+mod triggers;
 
 pub use begun::Begun;
 pub use consent::Consent;

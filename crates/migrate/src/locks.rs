@@ -33,13 +33,7 @@ impl Job {
     }
 
     fn lock_name(&self, number: usize) -> String {
-        // FNV-1a: names are longer than a lock's may be.
-        let hash = format!("{}\0{}", self.database, self.table)
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-            });
-        format!("onionskin-{hash:016x}-{number}")
+        lock_name(&self.database, &self.table, number)
     }
 
     /// Takes the lock of a session.
@@ -54,6 +48,23 @@ impl Job {
             false => Err(MigrateError::Busy(self.table.clone())),
         }
     }
+}
+
+fn lock_name(database: &str, table: &str, number: usize) -> String {
+    // FNV-1a: names are longer than a lock's may be.
+    let hash = format!("{database}\0{table}")
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+    format!("onionskin-{hash:016x}-{number}")
+}
+
+/// Whether a process works on a migration of the table.
+pub(crate) fn is_worked_on(session: &mut Session, database: &str, table: &str) -> Result<bool> {
+    let name = lock_name(database, table, 0);
+    let holder = session.text(&format!("SELECT COALESCE(IS_USED_LOCK('{name}'), '')"))?;
+    Ok(!holder.is_empty())
 }
 
 /// The lock and the rename each take a number of their own.

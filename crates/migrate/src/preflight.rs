@@ -1,5 +1,8 @@
 //! Everything that is refused before anything is touched.
 
+use std::collections::BTreeSet;
+
+use onionskin_rowstream::binlog::check_reader;
 use onionskin_rowstream::binlog::requirements::check_server;
 use onionskin_rowstream::client::Client;
 use onionskin_rowstream::key::KeyDefinition;
@@ -7,10 +10,19 @@ use onionskin_rowstream::session::{Login, NamedRow, Session};
 use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
-use crate::facts::{Facts, PhysicalColumn, name_literal};
+use crate::facts::{Facts, OF_TABLE, PhysicalColumn, name_literal, names_table};
+use crate::statement::read;
+
+/// An id that no replica has: they are small numbers or made from addresses.
+pub(crate) fn server_id(connection: u32) -> u32 {
+    0x6F6E_0000 | (connection & 0xffff)
+}
 
 /// Longest name of a table whose helpers' names still fit.
 const LONGEST_NAME: usize = 64 - "_onionskin_new".len();
+
+/// Databases of the server itself.
+const OF_THE_SERVER: &str = "('mysql', 'sys', 'information_schema', 'performance_schema')";
 
 /// After so many strong locks on a table MariaDB lets weaker ones by that came later, for once: a
 /// writer would go before our rename, into the old table. What is written there then is found and
@@ -56,6 +68,12 @@ pub fn check_log(
     let mut client = Client::connect(login)
         .map_err(|error| refused(format!("the binary log cannot be read: {error}")))?;
     check_server(&mut client).map_err(|error| refused(error.to_string()))?;
+    check_reader(login, server_id(client.id())).map_err(|error| {
+        refused(format!(
+            "the binary log cannot be read as a replica reads it ({error}): --backend has to be the server itself and not a proxy, \
+             and the account needs REPLICATION SLAVE"
+        ))
+    })?;
     let version = session.text("SELECT VERSION()").map_err(&doing)?;
     if family == Family::MySql && number(&version) < (8, 0, 13) {
         return Err(refused(format!(
@@ -199,17 +217,10 @@ pub fn check_table(session: &mut Session, facts: &Facts) -> Result<()> {
     if database.contains(['*', '.']) || table.contains(['*', '.']) {
         return refused("names with '*' and '.' are not supported".into());
     }
-    let here = |schema: &str, name: &str| {
-        format!(
-            "{schema} = {} AND {name} = {}",
-            name_literal(database),
-            name_literal(table)
-        )
-    };
+    let here = names_table(OF_TABLE, database, table);
     let rows = session
         .texts(&format!(
-            "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE {}",
-            here("TABLE_SCHEMA", "TABLE_NAME")
+            "SELECT TABLE_TYPE, ENGINE FROM information_schema.TABLES WHERE {here}"
         ))
         .map_err(&doing)?;
     let cell = |at: usize| {
@@ -226,17 +237,6 @@ pub fn check_table(session: &mut Session, facts: &Facts) -> Result<()> {
             cell(1)
         ));
     }
-    let triggers = session
-        .text(&format!(
-            "SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE {} LIMIT 1",
-            here("EVENT_OBJECT_SCHEMA", "EVENT_OBJECT_TABLE")
-        ))
-        .map_err(&doing)?;
-    if !triggers.is_empty() {
-        return refused(format!(
-            "it has the trigger {triggers}, which would not be on the new table: drop it first"
-        ));
-    }
     if let Some(column) = facts.columns.iter().find(|c| depends_on_zone(c, facts)) {
         return refused(format!(
             "the generated column {} is made from moments in time, by the time zone of whoever writes a row: drop it first, and add it again afterwards",
@@ -246,8 +246,7 @@ pub fn check_table(session: &mut Session, facts: &Facts) -> Result<()> {
     let lost = session
         .text(&format!(
             "SELECT INDEX_NAME FROM information_schema.STATISTICS WHERE INDEX_TYPE = 'FULLTEXT' AND COLUMN_NAME NOT LIKE '%$gram\\_%' \
-             AND VERSION() NOT LIKE '%MariaDB%' AND {} LIMIT 1",
-            here("TABLE_SCHEMA", "TABLE_NAME")
+             AND VERSION() NOT LIKE '%MariaDB%' AND {here} LIMIT 1"
         ))
         .map_err(&doing)?;
     if !lost.is_empty() {
@@ -264,7 +263,6 @@ pub fn check_table(session: &mut Session, facts: &Facts) -> Result<()> {
 /// Whether a view, a trigger or a routine that the account can see has the table's name in its
 /// text, or hides its text.
 pub(crate) fn is_led_to(session: &mut Session, table: &str) -> Result<bool> {
-    const OF_THE_SERVER: &str = "('mysql', 'sys', 'information_schema', 'performance_schema')";
     let texts = [
         ("VIEWS", "TABLE_SCHEMA", "VIEW_DEFINITION"),
         ("TRIGGERS", "TRIGGER_SCHEMA", "ACTION_STATEMENT"),
@@ -281,6 +279,81 @@ pub(crate) fn is_led_to(session: &mut Session, table: &str) -> Result<bool> {
         .text(&format!("SELECT {}", counts.join(" + ")))
         .map_err(MigrateError::sql("reading views, triggers and routines"))?;
     Ok(count != "0")
+}
+
+/// Views, routines, events and triggers of other tables that have the names of the table and of one
+/// of these columns in their texts, as far as the account can see them.
+pub(crate) fn named_elsewhere(
+    session: &mut Session,
+    (database, table): (&str, &str),
+    columns: &BTreeSet<String>,
+) -> Result<Vec<String>> {
+    if columns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let lists = [
+        (
+            "VIEWS",
+            "view",
+            "TABLE_SCHEMA",
+            "TABLE_NAME",
+            "VIEW_DEFINITION",
+        ),
+        (
+            "TRIGGERS",
+            "trigger",
+            "TRIGGER_SCHEMA",
+            "TRIGGER_NAME",
+            "ACTION_STATEMENT",
+        ),
+        (
+            "ROUTINES",
+            "routine",
+            "ROUTINE_SCHEMA",
+            "ROUTINE_NAME",
+            "ROUTINE_DEFINITION",
+        ),
+        (
+            "EVENTS",
+            "event",
+            "EVENT_SCHEMA",
+            "EVENT_NAME",
+            "EVENT_DEFINITION",
+        ),
+    ];
+    let own = names_table(
+        ["EVENT_OBJECT_SCHEMA", "EVENT_OBJECT_TABLE"],
+        database,
+        table,
+    );
+    let mut found = Vec::new();
+    for (list, kind, schema, name, text) in lists {
+        let others = match list {
+            "TRIGGERS" => format!("NOT ({own})"),
+            _ => "TRUE".to_owned(),
+        };
+        let rows = session
+            .texts(&format!(
+                "SELECT {schema}, {name}, {text} FROM information_schema.{list} \
+                 WHERE {schema} NOT IN {OF_THE_SERVER} AND {others} AND INSTR(LOWER({text}), LOWER({})) > 0",
+                name_literal(table)
+            ))
+            .map_err(MigrateError::sql("reading views, triggers, routines and events"))?;
+        for row in rows {
+            let mut cells = row.into_iter().map(Option::unwrap_or_default);
+            let mut next = || cells.next().unwrap_or_default();
+            let (schema, name, text) = (next(), next(), next());
+            let (tokens, unclear) = read(&text);
+            let has = |word: &str| tokens.iter().any(|token| token.names(word));
+            if unclear || has(table) && columns.iter().any(|column| has(column)) {
+                found.push(format!(
+                    "the {kind} {schema}.{name} names {table} and a column whose protection changes: look at it, \
+                     for the server runs it, and what it says of this column fails after the switch or before it"
+                ));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Whether what a generated column holds depends on the session that writes the row: sessions of

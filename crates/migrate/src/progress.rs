@@ -5,6 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+/// What the phases are called that go through all rows.
+pub(crate) const COPYING: &str = "copying";
+/// The same.
+pub(crate) const COMPARING: &str = "comparing";
+
 /// Counters that one thread moves and another one shows.
 #[derive(Clone, Default)]
 pub struct Progress(Arc<Inner>);
@@ -23,6 +28,11 @@ impl Progress {
     /// What is being done.
     pub fn phase(&self) -> &'static str {
         *self.0.phase.lock()
+    }
+
+    /// Whether the phase goes through all rows.
+    pub fn counts_rows(&self) -> bool {
+        [COPYING, COMPARING].contains(&self.phase())
     }
 
     pub(crate) fn set_phase(&self, phase: &'static str) {

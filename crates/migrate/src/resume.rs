@@ -2,9 +2,9 @@
 
 use onionskin_rowstream::checkpoint::State;
 use onionskin_rowstream::session::Session;
+use onionskin_schema::identifier;
 use onionskin_value::Family;
 
-use crate::abort::clean_up;
 use crate::begun::Begun;
 use crate::done::Done;
 use crate::error::{MigrateError, Result};
@@ -71,6 +71,8 @@ impl Job {
         progress: &Progress,
     ) -> Result<Done> {
         let names = Names::of(&self.table);
+        self.triggers(&state, &names)
+            .settle(&mut control, Moment::After)?;
         let told = self
             .moves(&state, &names, family)
             .settle(&mut control, Moment::After)?;
@@ -100,13 +102,14 @@ impl Job {
         let operation = Operation::of(&state)?;
         let old = self.facts(&mut control, &self.table)?;
         operation.must_be_allowed(&old.logical, &self.consent)?;
-        clean_up(&mut control, &names, &self.checkpoint(&names))?;
+        // The checkpoint stays: who is killed before there is another one has begun all the same.
+        control.run(&format!("DROP TABLE IF EXISTS {}", identifier(&names.new)))?;
         drop(control);
         let again = Self {
             reverse: state.reverse,
             ..self.clone()
         };
-        again.begin(self.control()?, &operation, progress, state.id)
+        again.begin(self.control()?, &operation, progress, Some(state.id))
     }
 }
 

@@ -257,6 +257,7 @@ impl Job {
             keys: self.key_set(),
             imprints: [&imprints[0], &imprints[1]],
             moves: self.moves(&noted, &names, family),
+            triggers: self.triggers(&noted, &names),
         }
         .run(&mut engine)
         .map_err(no_way_back)?;
@@ -288,6 +289,7 @@ impl Job {
             true => Moment::Before,
             false => Moment::After,
         };
+        self.triggers(state, &names).settle(control, moment)?;
         self.moves(state, &names, family).settle(control, moment)?;
         Ok(())
     }

@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::job::Job;
 use crate::locks::MAX_THREADS;
+use crate::preflight::server_id;
 use crate::progress::Progress;
 use crate::throttle::Throttle;
 
@@ -22,11 +23,6 @@ use crate::throttle::Throttle;
 /// is busy with rows. A stream that ended would be made again, but whoever reads it twice falls
 /// behind.
 pub(crate) const READING_PATIENCE: Duration = Duration::from_secs(3600);
-
-/// An id that no replica has: they are small numbers or made from addresses.
-pub(crate) fn server_id(connection: u32) -> u32 {
-    0x6F6E_0000 | (connection & 0xffff)
-}
 
 impl Job {
     /// Sessions for rows.
@@ -62,6 +58,7 @@ impl Job {
         };
         let position = state.position.clone();
         progress.set_changes(state.changes);
+        progress.set_rows(state.rows, state.estimate);
         Ok(Engine {
             feed: Feed::start(options, &position)?,
             // Where little is done yet, a wrong address can be told of.

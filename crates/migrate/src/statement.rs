@@ -4,6 +4,8 @@
 //! log rows. Texts are read just far enough to tell that a statement does *not* concern the table.
 //! Whatever names it and is not known to be harmless ends the migration.
 
+use crate::trigger_text::head;
+
 /// What a statement is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
@@ -13,6 +15,8 @@ pub(crate) enum Judged {
     Unnamed(String),
     /// Ours: the new table has taken the old one's place.
     Renamed,
+    /// It makes or drops triggers, maybe of the old table: its first word.
+    Triggers(String),
     /// It changes the old table, or may: its first word.
     Changes(String),
 }
@@ -53,7 +57,8 @@ impl Token {
         words.iter().any(|word| self.is(word))
     }
 
-    fn names(&self, name: &str) -> bool {
+    /// Whether it is this name, quoted or not.
+    pub fn names(&self, name: &str) -> bool {
         match self {
             Token::Word(text) | Token::Quoted(text) => text.to_lowercase() == name.to_lowercase(),
             Token::Sign(_) => false,
@@ -142,10 +147,24 @@ pub(crate) fn judge(sql: &str, database: &str, tables: &Tables<'_>) -> Judged {
     let changes = || Judged::Changes(verb.clone());
     let kind = kind(tokens);
     let is_kind = |kinds: &[&str]| kind.is_some_and(|at| tokens[at].is_one_of(kinds));
+    if let Some(head) = head(sql.as_bytes()) {
+        // The body is none of ours: the server runs it, and logs the rows.
+        let is_in = |other: &str| other.to_lowercase() == tables.database.to_lowercase();
+        let is_ours = head.table.to_lowercase() == tables.table.to_lowercase()
+            && head.database.as_deref().map_or(here, is_in)
+            || head.table.contains('\u{fffd}');
+        return match is_ours {
+            true => Judged::Triggers(verb),
+            false => Judged::Foreign,
+        };
+    }
     let is_definition = ["CREATE", "ALTER", "DROP"].contains(&verb.as_str());
     if verb == "DROP" && is_kind(&["DATABASE", "SCHEMA"]) {
         let is_ours = tokens.iter().any(|token| token.names(tables.database)) || reader.unclear;
         return if is_ours { changes() } else { Judged::Foreign };
+    }
+    if verb == "DROP" && is_kind(&["TRIGGER"]) {
+        return Judged::Triggers(verb);
     }
     if !names(tables.table, tokens) {
         return match CHANGES_ROWS.contains(&verb.as_str()) {
@@ -342,7 +361,7 @@ mod tests {
             "CREATE TABLE u (a INT REFERENCES t (a))",
             "CREATE OR REPLACE TABLE t (a INT)",
             "CREATE TABLE IF NOT EXISTS t (a INT)",
-            "CREATE DEFINER=`root`@`localhost` TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET @a = 1",
+            "/*!50003 CREATE*/ /*!50003 TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET @a = 1 */",
             "ANALYZE DELETE FROM t",
             "LOAD DATA INFILE 'x' INTO TABLE \"t\"",
             "DROP TABLE IF EXISTS u, t",
@@ -385,6 +404,35 @@ mod tests {
         }
         for sql in ["TRUNCATE t", "ALTER TABLE t ADD COLUMN c INT"] {
             assert_eq!(in_database("other", sql), Judged::Foreign, "{sql}");
+        }
+    }
+
+    #[test]
+    fn triggers_are_those_of_a_table() {
+        for (sql, verb) in [
+            (
+                "CREATE DEFINER=`root`@`localhost` TRIGGER x BEFORE INSERT ON t FOR EACH ROW SET @a = 1",
+                "CREATE",
+            ),
+            (
+                "CREATE TRIGGER x AFTER INSERT ON `d`.`T` FOR EACH ROW SET @a = '\\''",
+                "CREATE",
+            ),
+            ("DROP TRIGGER IF EXISTS x", "DROP"),
+        ] {
+            assert_eq!(
+                in_database("d", sql),
+                Judged::Triggers(verb.into()),
+                "{sql}"
+            );
+        }
+        for sql in [
+            "CREATE TRIGGER x BEFORE INSERT ON u FOR EACH ROW DELETE FROM t",
+            "CREATE TRIGGER x BEFORE INSERT ON e.t FOR EACH ROW SET @a = 1",
+            "CREATE TRIGGER x BEFORE INSERT ON t_onionskin_new FOR EACH ROW INSERT INTO a SELECT '\\'' FROM t",
+            "/* onionskin 0123456789abcdef */ DROP TRIGGER t",
+        ] {
+            assert_eq!(in_database("d", sql), Judged::Foreign, "{sql}");
         }
     }
 

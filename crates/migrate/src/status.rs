@@ -8,9 +8,10 @@ use onionskin_rowstream::session::{Login, Session};
 
 use crate::begun::Begun;
 use crate::error::{MigrateError, Result};
+use crate::locks::is_worked_on;
 use crate::operation::Operation;
 
-/// A migration that has begun and not ended; whether a process works on it is told by `written_at`.
+/// A migration that has begun and not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
     /// The table's database.
@@ -37,6 +38,8 @@ pub struct Running {
     pub began: u64,
     /// Whether the keys were there to check it with, if it was written with keys.
     pub is_checked: bool,
+    /// Whether a process works on it now.
+    pub is_worked_on: bool,
 }
 
 impl Running {
@@ -91,8 +94,10 @@ pub fn status(login: &Login, keys: Option<&Arc<KeySet>>) -> Result<(Vec<Running>
                 continue;
             }
         };
+        let table = name.strip_suffix("_onionskin").unwrap_or(&name).to_owned();
         running.push(Running {
-            table: name.strip_suffix("_onionskin").unwrap_or(&name).to_owned(),
+            is_worked_on: is_worked_on(&mut session, &database, &table)?,
+            table,
             database,
             operation,
             phase: state.phase,

@@ -36,10 +36,11 @@ use crate::imprint::made;
 use crate::job::Job;
 use crate::locks::free_number;
 use crate::phase::{REVERSE, ROLL_BACK, is_reverse};
-use crate::preflight::{Names, is_led_to, log_end};
-use crate::setup::{READING_PATIENCE, server_id};
+use crate::preflight::{Names, is_led_to, log_end, server_id};
+use crate::setup::READING_PATIENCE;
 use crate::statement::{Judged, Tables, judge, mark};
 use crate::switch::exists;
+use crate::triggers::Triggers;
 
 /// How long nothing may come from the log before it is given up.
 const SILENCE: Duration = Duration::from_secs(90);
@@ -67,6 +68,8 @@ pub(crate) struct Aftermath<'a> {
     pub checkpoint: &'a Checkpoint,
     /// For a session of its own.
     pub register: &'a dyn Fn(&mut Session) -> Result<()>,
+    /// Which what is written again has run already, on the old table.
+    pub triggers: Triggers<'a>,
 }
 
 impl Aftermath<'_> {
@@ -145,7 +148,7 @@ impl Aftermath<'_> {
         };
         match judge(sql, database, &tables) {
             Judged::Renamed => Ok(true),
-            Judged::Foreign => Ok(false),
+            Judged::Foreign | Judged::Triggers(_) => Ok(false),
             Judged::Unnamed(verb) => match is_led_to(control, self.table())? {
                 true => changed(&verb),
                 false => Ok(false),
@@ -199,12 +202,20 @@ impl Aftermath<'_> {
             replaces: false,
             ..self.route.clone()
         };
-        if let Err(error) = apply(
+        let has_triggers = !self.triggers.noted.is_empty();
+        if has_triggers {
+            self.triggers.take_off(&mut session)?;
+        }
+        let applied = apply(
             &route,
             std::slice::from_mut(&mut session),
             &work,
             ONE_TRANSACTION,
-        ) {
+        );
+        if has_triggers {
+            self.triggers.put_on(&mut session)?;
+        }
+        if let Err(error) = applied {
             return Err(match explained(&mut session, &route, &work.replacements, error) {
                 MigrateError::Conflict { message } => self.beyond(&format!(
                     "it does not take a row that was written to the old one when it was locked: {message}"
@@ -239,8 +250,13 @@ impl Aftermath<'_> {
 
     /// Takes the lock, between the statements of an application that is at work.
     fn lock(&self, session: &mut Session) -> Result<()> {
+        // Triggers are taken from a table under its lock.
+        let kind = match self.triggers.noted.is_empty() {
+            true => "READ",
+            false => "WRITE",
+        };
         let sql = format!(
-            "LOCK TABLES {} WRITE, {} READ",
+            "LOCK TABLES {} WRITE, {} {kind}",
             identifier(self.table()),
             identifier(&self.route.source)
         );
@@ -330,6 +346,7 @@ impl Job {
             id: &state.id,
             checkpoint: &checkpoint,
             register: &|session: &mut Session| self.register(session, free_number()),
+            triggers: self.triggers(state, names),
         };
         let (pending, behind) = aftermath.read(control, &from)?;
         let stragglers = aftermath.write(control, pending, &behind)?;

@@ -39,6 +39,7 @@ use crate::phase::SWITCH;
 use crate::preflight::Names;
 use crate::snapshots::Snapshots;
 use crate::stragglers::{Aftermath, Stragglers};
+use crate::triggers::Triggers;
 
 /// How often it is tried.
 const ATTEMPTS: u32 = 20;
@@ -96,6 +97,8 @@ pub(crate) struct Switch<'a> {
     pub imprints: [&'a Imprint; 2],
     /// What goes to the new table with the name.
     pub moves: Moves<'a>,
+    /// The same.
+    pub triggers: Triggers<'a>,
 }
 
 /// MariaDB's sessions beside the one that holds the locks.
@@ -125,6 +128,7 @@ impl Switch<'_> {
                     // On MariaDB the locks are given back before the rename takes them.
                     let table = &engine.route.source;
                     self.must_be(&mut engine.control, &engine.route.database, table, 1)?;
+                    self.triggers.settle(&mut engine.control, Moment::After)?;
                     let stragglers = self.stragglers(engine)?;
                     return Ok(Switched {
                         stall,
@@ -133,6 +137,7 @@ impl Switch<'_> {
                     });
                 }
                 Attempt::Again(why) => {
+                    self.triggers.settle(&mut engine.control, Moment::Before)?;
                     for told in self.moves.settle(&mut engine.control, Moment::Before)? {
                         engine.progress.note(told);
                     }
@@ -298,6 +303,9 @@ impl Switch<'_> {
                 begun.elapsed().as_secs_f64()
             )));
         }
+        if let Some(again) = self.place_triggers(&mut locker)? {
+            return Ok(again);
+        }
         if let Some(again) = self.move_keys(&mut locker)? {
             return Ok(again);
         }
@@ -322,6 +330,24 @@ impl Switch<'_> {
             }
         }
         Ok(Attempt::Done(begun.elapsed()))
+    }
+
+    /// Under the lock: the new table gets triggers, which nobody runs before it has its name.
+    fn place_triggers(&self, locker: &mut Session) -> Result<Option<Attempt>> {
+        if !self.triggers.are_as_noted(locker)? {
+            return Err(MigrateError::Changed("its triggers are others".into()));
+        }
+        match self.triggers.place(locker) {
+            Ok(()) => Ok(None),
+            Err(error) if error.code == 0 => Err(error.into()),
+            Err(error) => {
+                locker.run("UNLOCK TABLES")?;
+                Ok(Some(Attempt::Again(format!(
+                    "triggers cannot be made: {}",
+                    error.message
+                ))))
+            }
+        }
     }
 
     /// Under the lock: foreign keys go to the new table. Where that fails, they and the lock are
@@ -533,6 +559,7 @@ impl Switch<'_> {
             id: &engine.state.id,
             checkpoint: &engine.checkpoint,
             register: self.register,
+            triggers: self.triggers,
         };
         let pending = std::mem::take(&mut engine.pending);
         aftermath.write(&mut engine.control, pending, &engine.position)

@@ -31,6 +31,8 @@ pub const VERSION: u32 = 2;
 /// The version of a [`State`] with foreign keys, which those who know only [`VERSION`] must not go
 /// on with: they would leave the keys where they are.
 pub const VERSION_WITH_FOREIGN_KEYS: u32 = 3;
+/// The version of a [`State`] with triggers, for the same reason.
+pub const VERSION_WITH_TRIGGERS: u32 = 4;
 
 /// The row that is there while another process asks for the checkpoint.
 const REQUEST: u8 = 3;
@@ -59,7 +61,7 @@ pub struct Imprint {
 /// How far a migration is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// [`VERSION`] or [`VERSION_WITH_FOREIGN_KEYS`].
+    /// [`VERSION`], [`VERSION_WITH_FOREIGN_KEYS`] or [`VERSION_WITH_TRIGGERS`].
     pub version: u32,
     /// Random digits, others for each migration.
     pub id: String,
@@ -104,6 +106,73 @@ pub struct State {
     /// The foreign keys of the table, and those that point at it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign_keys: Vec<ForeignKey>,
+    /// The triggers of the table, in the order in which they run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triggers: Vec<Trigger>,
+}
+
+/// A trigger as the server's catalogue tells it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trigger {
+    /// Its name.
+    pub name: String,
+    /// `BEFORE` or `AFTER`.
+    pub timing: String,
+    /// `INSERT`, `UPDATE` or `DELETE`.
+    pub event: String,
+    /// Under whose account it runs, as the catalogue shows it.
+    pub definer: String,
+    /// What SHOW CREATE TRIGGER shows, in the bytes of `charset`.
+    #[serde(with = "text_or_hex")]
+    pub statement: Vec<u8>,
+    /// Under which it was made.
+    pub sql_mode: String,
+    /// The same: `character_set_client`.
+    pub charset: String,
+    /// The same: `collation_connection`.
+    pub collation: String,
+    /// The same: the database's default.
+    pub database_collation: String,
+    /// When it was made, in seconds since 1970; empty if the server does not know.
+    pub created: String,
+}
+
+/// Bytes as they stand where they are UTF-8, and in hexadecimal digits otherwise.
+mod text_or_hex {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Text(String),
+        Hex { hex: String },
+    }
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        let written = match std::str::from_utf8(bytes) {
+            Ok(text) => Written::Text(text.to_owned()),
+            Err(_) => Written::Hex {
+                hex: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            },
+        };
+        written.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        match Written::deserialize(from)? {
+            Written::Text(text) => Ok(text.into_bytes()),
+            Written::Hex { hex } => hex
+                .as_bytes()
+                .chunks(2)
+                .map(|pair| {
+                    let digits = std::str::from_utf8(pair).ok();
+                    let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+                    byte.ok_or_else(|| D::Error::custom("no hexadecimal digits"))
+                })
+                .collect(),
+        }
+    }
 }
 
 /// A foreign key as the server's catalogue tells it.
@@ -252,9 +321,10 @@ impl Checkpoint {
         if text.is_empty() {
             return Ok(None);
         }
-        let state = serde_json::from_slice::<State>(&text)
-            .ok()
-            .filter(|state| [VERSION, VERSION_WITH_FOREIGN_KEYS].contains(&state.version));
+        let state = serde_json::from_slice::<State>(&text).ok().filter(|state| {
+            let known = [VERSION, VERSION_WITH_FOREIGN_KEYS, VERSION_WITH_TRIGGERS];
+            known.contains(&state.version)
+        });
         let untrusted = match (&self.keys, &tag) {
             _ if has_tag.is_empty() => Some(Untrusted::Outdated),
             (None, None) => None,
@@ -336,5 +406,31 @@ impl Checkpoint {
     pub fn drop(&self, session: &mut Session) -> Result<(), SqlError> {
         session.run(&format!("DROP TABLE IF EXISTS {}", self.table))?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_triggers_are_kept_to_the_byte() {
+        let trigger = |statement: &[u8]| Trigger {
+            name: "x".into(),
+            timing: "AFTER".into(),
+            event: "INSERT".into(),
+            definer: "root@localhost".into(),
+            statement: statement.to_vec(),
+            sql_mode: String::new(),
+            charset: "latin1".into(),
+            collation: "latin1_swedish_ci".into(),
+            database_collation: "utf8mb4_bin".into(),
+            created: "1.25".into(),
+        };
+        for statement in [b"SET NEW.a = '\xc3\xa4'".as_slice(), b"SET NEW.a = '\xe4'"] {
+            let text = serde_json::to_string(&trigger(statement)).expect("a text");
+            let again: Trigger = serde_json::from_str(&text).expect("a trigger");
+            assert_eq!(again.statement, statement);
+        }
     }
 }

@@ -316,6 +316,11 @@ impl Client {
     /// Runs one statement. A connection on which that failed halfway is ended, lest a late answer
     /// be taken for the next statement's.
     pub fn run(&mut self, sql: &str) -> Result<Answer, ClientError> {
+        self.run_bytes(sql.as_bytes())
+    }
+
+    /// The same with a statement in the bytes of the session's character set.
+    pub fn run_bytes(&mut self, sql: &[u8]) -> Result<Answer, ClientError> {
         let answer = self.exchange(sql);
         if let Err(ClientError::Wire(_)) = &answer
             && let Ok(socket) = self.closer()
@@ -325,8 +330,8 @@ impl Client {
         answer
     }
 
-    fn exchange(&mut self, sql: &str) -> Result<Answer, ClientError> {
-        self.command(0x03, sql.as_bytes())?;
+    fn exchange(&mut self, sql: &[u8]) -> Result<Answer, ClientError> {
+        self.command(0x03, sql)?;
         let head = self.connection.read_payload()?;
         let columns = match ResponseHead::classify(head)? {
             ResponseHead::Ok => {

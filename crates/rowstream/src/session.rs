@@ -181,6 +181,11 @@ impl Session {
         Ok(self.client.run(sql)?.affected)
     }
 
+    /// The same with a statement in the bytes of the session's character set.
+    pub fn run_bytes(&mut self, sql: &[u8]) -> Result<u64, SqlError> {
+        Ok(self.client.run_bytes(sql)?.affected)
+    }
+
     /// For this long statements that wait for locks in vain are sent again; with zero they never
     /// are.
     pub fn set_patience(&mut self, patience: Option<Duration>) -> Result<(), SqlError> {

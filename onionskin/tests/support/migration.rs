@@ -108,6 +108,40 @@ pub fn table_with_rows(server: &Server, rows: u32) -> Session {
     session
 }
 
+/// Triggers of `app.t` and `app.twin` that write down what happens to them.
+pub fn audit(session: &mut Session) {
+    session.must("CREATE DATABASE audits");
+    for table in ["t", "twin"] {
+        session.must(&format!(
+            "CREATE TABLE audits.{table} (event VARCHAR(20), id INT)"
+        ));
+        for (event, row) in [("INSERT", "NEW"), ("UPDATE", "NEW"), ("DELETE", "OLD")] {
+            session.must(&format!(
+                "CREATE TRIGGER app.{table}_{event} AFTER {event} ON app.{table} FOR EACH ROW \
+                 INSERT INTO audits.{table} VALUES ('{event}', {row}.id)"
+            ));
+        }
+    }
+}
+
+/// Panics unless as much has happened to both, by what their triggers wrote down.
+pub fn assert_equal_audits(session: &mut Session) {
+    let [is, should] = ["t", "twin"].map(|table| {
+        session
+            .text(&format!("SELECT * FROM audits.{table} ORDER BY id, event"))
+            .unwrap()
+    });
+    assert!(!should.is_empty());
+    assert_same_rows(&is, &should, "audits");
+    let triggers = session
+        .text("SELECT TRIGGER_NAME FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA = 'app' ORDER BY CAST(TRIGGER_NAME AS BINARY)")
+        .unwrap();
+    assert_eq!(
+        triggers,
+        "t_DELETE\nt_INSERT\nt_UPDATE\ntwin_DELETE\ntwin_INSERT\ntwin_UPDATE"
+    );
+}
+
 /// A server that is known as another one than those made before it: they are copies of one data
 /// directory, its UUID included.
 pub fn server_of_its_own(kind: Kind, extra: &[&str]) -> Option<Server> {

@@ -51,9 +51,9 @@ pub use cli::{Cli, CliOutput};
 pub use far::{Far, own_address};
 pub use liar::Liar;
 pub use migration::{
-    assert_same_rows, end_of_migration, logging_server, migrate, migrate_at, must_migrate,
-    must_not_migrate, run_migration, server_of_its_own, set_state, start_migration,
-    table_with_rows,
+    assert_equal_audits, assert_same_rows, audit, end_of_migration, logging_server, migrate,
+    migrate_at, must_migrate, must_not_migrate, run_migration, server_of_its_own, set_state,
+    start_migration, table_with_rows,
 };
 pub use pair::{Engine, Pair, PairOptions, SECRET, Said, with_and_without_protection};
 pub use proxy::{Proxy, ProxyOptions, direct_mode};

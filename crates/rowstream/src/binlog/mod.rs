@@ -49,5 +49,5 @@ pub use follower::{Change, FollowOptions, Follower, Item, RowKind, Tables, Trans
 pub use onionskin_schema::TableName;
 pub use position::{Gtid, GtidPosition, Position};
 pub use rows::{Row, RowImage};
-pub use stream::{EventStream, StreamOptions};
+pub use stream::{EventStream, StreamOptions, check_reader};
 pub use value::Value;

@@ -84,6 +84,13 @@ const ANNOTATIONS: u16 = 2;
 /// Of COM_BINLOG_DUMP_GTID: the set of GTIDs is to be used.
 const THROUGH_GTID: u16 = 4;
 
+/// An error if the server does not let this account read its log as a replica does. Something that
+/// stands between does not, either.
+pub fn check_reader(connect: &ConnectOptions, server_id: u32) -> BinlogResult<()> {
+    let mut client = Client::connect(connect)?;
+    register(&mut client, server_id)
+}
+
 impl EventStream {
     /// Connects, registers and asks for the log from `from`. Its file may be empty if it has GTIDs:
     /// the server then finds the file itself.
