@@ -24,6 +24,9 @@ pub const DEFAULT_LISTEN: &str = "127.0.0.1:3307";
 /// Where the server is expected unless it is told otherwise.
 pub const DEFAULT_BACKEND: &str = "127.0.0.1:3306";
 
+/// How long sessions of a program go on whose sockets another one has taken over.
+const HANDOVER: Duration = Duration::from_secs(3600);
+
 /// Why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -74,6 +77,8 @@ struct Content {
     backend: Backend,
     admin: Option<AdminAddress>,
     admin_token_file: Option<PathBuf>,
+    control: Option<PathBuf>,
+    handover_seconds: Option<u32>,
     #[serde(default = "default_keys")]
     keys: String,
     #[serde(default = "default_suite", deserialize_with = "parsed")]
@@ -161,6 +166,12 @@ pub struct ConfigFile {
     pub admin: Option<AdminAddress>,
     /// `admin_token_file`
     pub admin_token_file: Option<PathBuf>,
+    /// `control`: the socket for `onionskin reload`, and for a program that takes over.
+    pub control: Option<PathBuf>,
+    /// `handover_seconds`
+    pub handover: Duration,
+    /// All that stands in the file: names with their sections before them, and values.
+    pub settings: BTreeMap<String, String>,
     /// Where keys come from, as [`onionskin_keys::KeySet::load`] understands it.
     pub keys: String,
     /// The cipher suite of new columns.
@@ -222,6 +233,11 @@ impl ConfigFile {
             backend: content.backend,
             admin: content.admin,
             admin_token_file: content.admin_token_file,
+            control: content.control,
+            handover: content
+                .handover_seconds
+                .map_or(HANDOVER, |s| Duration::from_secs(s.into())),
+            settings: settings(text),
             keys: content.keys,
             suite: content.suite,
             policy,
@@ -265,6 +281,33 @@ impl ConfigFile {
         self.functions.load(self.folder())
     }
 
+    /// The socket for `onionskin reload`, if the configuration names one.
+    pub fn control_path(&self) -> Option<PathBuf> {
+        let path = self.folder().join(self.control.as_ref()?);
+        // programs know it by the same name, wherever they were started
+        Some(std::path::absolute(&path).unwrap_or(path))
+    }
+
+    /// The files whose content is a part of the configuration, by their settings.
+    pub fn files(&self) -> Vec<(String, PathBuf)> {
+        let tls = self.tls.iter().flat_map(|tls| {
+            [("tls.cert", &tls.cert), ("tls.key", &tls.key)].map(|(n, p)| (n.to_owned(), p))
+        });
+        let others = [
+            ("admin_token_file", &self.admin_token_file),
+            ("pins", &self.pins),
+            ("backend_ca", &self.backend_ca),
+            ("backend_rsa_key", &self.backend_rsa_key),
+        ];
+        let others = others
+            .into_iter()
+            .filter_map(|(name, path)| Some((name.to_owned(), path.as_ref()?)));
+        let of_functions = self.functions.files();
+        let all = tls.chain(others).chain(of_functions);
+        all.map(|(name, path)| (name, self.folder().join(path)))
+            .collect()
+    }
+
     /// The file of pins, if the configuration names one.
     pub fn pins_path(&self) -> Option<PathBuf> {
         self.pins.as_ref().map(|path| self.folder().join(path))
@@ -277,6 +320,28 @@ impl ConfigFile {
             _ => Path::new("."),
         }
     }
+}
+
+/// All settings of a file that was found sound, without its structure.
+fn settings(text: &str) -> BTreeMap<String, String> {
+    fn flatten(table: toml::Table, before: &str, into: &mut BTreeMap<String, String>) {
+        for (name, value) in table {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+            let name = match name.chars().all(is_plain) {
+                true => format!("{before}{name}"),
+                false => format!("{before}{}", toml::Value::String(name)),
+            };
+            match value {
+                toml::Value::Table(table) => flatten(table, &format!("{name}."), into),
+                value => {
+                    into.insert(name, value.to_string());
+                }
+            }
+        }
+    }
+    let mut found = BTreeMap::new();
+    flatten(text.parse().unwrap_or_default(), "", &mut found);
+    found
 }
 
 /// What is set, and the defaults for what is not. A budget that was made smaller leaves half of it
@@ -348,6 +413,11 @@ backend = {backend}
 # can reach needs a token, which /metrics then asks for.
 # admin = "127.0.0.1:3380"
 # admin_token_file = "admin.token"
+# A Unix socket of this proxy's own for onionskin reload and check, and for a new version of the program that takes the
+# place of this one without a lost connection (serve --take-over). Off unless it is set.
+# control = "/run/onionskin/control.sock"
+# How long sessions of the old one may go on then.
+# handover_seconds = 3600
 # The keys. Without this file nothing that was encrypted under it can ever be read: keep a copy in another place than the
 # copies of the data. Relative to this file.
 keys    = "file:keys.json"

@@ -21,7 +21,8 @@ use crate::{
     definitions::Definitions,
     error::CommandError,
     home,
-    serve::{MAX_SESSIONS, parse_backend, pins},
+    serve::{MAX_SESSIONS, parse_backend},
+    setup::pins,
     tls,
 };
 

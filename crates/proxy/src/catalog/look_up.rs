@@ -175,7 +175,7 @@ impl Account {
         for (database, names) in by_database {
             let mut found = look_into(server, keys, database, &names)?;
             for table in &mut found.tables {
-                mark_references(&self.policy, table, |sql| texts(server, sql))?;
+                mark_references(&self.rules.policy, table, |sql| texts(server, sql))?;
             }
             match self.take_found(database, &names, found, look)? {
                 Some(differs) => changed |= differs,
