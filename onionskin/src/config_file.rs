@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::admin::AdminAddress;
 use crate::error::CommandError;
+use crate::flattened::flattened;
 use crate::functions_section::FunctionsSection;
 
 /// Where the proxy listens unless it is told otherwise.
@@ -134,9 +135,27 @@ pub struct ScratchSection {
 #[serde(deny_unknown_fields)]
 pub struct ClientTls {
     /// Certificate, followed by those of the authorities between if there are any; PEM.
-    pub cert: PathBuf,
+    pub cert: Option<PathBuf>,
     /// Its private key; PEM.
-    pub key: PathBuf,
+    pub key: Option<PathBuf>,
+    /// Clients without TLS are not let in.
+    #[serde(default)]
+    pub require: bool,
+    /// The oldest version that is spoken.
+    #[serde(default)]
+    pub min_version: TlsVersion,
+}
+
+/// `[tls] min_version`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum TlsVersion {
+    /// TLS 1.2
+    #[default]
+    #[serde(rename = "1.2")]
+    Tls12,
+    /// TLS 1.3
+    #[serde(rename = "1.3")]
+    Tls13,
 }
 
 /// `backend_tls`: how far the connection to the server is protected.
@@ -237,7 +256,7 @@ impl ConfigFile {
             handover: content
                 .handover_seconds
                 .map_or(HANDOVER, |s| Duration::from_secs(s.into())),
-            settings: settings(text),
+            settings: flattened(text),
             keys: content.keys,
             suite: content.suite,
             policy,
@@ -291,7 +310,9 @@ impl ConfigFile {
     /// The files whose content is a part of the configuration, by their settings.
     pub fn files(&self) -> Vec<(String, PathBuf)> {
         let tls = self.tls.iter().flat_map(|tls| {
-            [("tls.cert", &tls.cert), ("tls.key", &tls.key)].map(|(n, p)| (n.to_owned(), p))
+            let files = [("tls.cert", &tls.cert), ("tls.key", &tls.key)];
+            let named = files.map(|(name, path)| Some((name.to_owned(), path.as_ref()?)));
+            named.into_iter().flatten()
         });
         let others = [
             ("admin_token_file", &self.admin_token_file),
@@ -320,28 +341,6 @@ impl ConfigFile {
             _ => Path::new("."),
         }
     }
-}
-
-/// All settings of a file that was found sound, without its structure.
-fn settings(text: &str) -> BTreeMap<String, String> {
-    fn flatten(table: toml::Table, before: &str, into: &mut BTreeMap<String, String>) {
-        for (name, value) in table {
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-            let name = match name.chars().all(is_plain) {
-                true => format!("{before}{name}"),
-                false => format!("{before}{}", toml::Value::String(name)),
-            };
-            match value {
-                toml::Value::Table(table) => flatten(table, &format!("{name}."), into),
-                value => {
-                    into.insert(name, value.to_string());
-                }
-            }
-        }
-    }
-    let mut found = BTreeMap::new();
-    flatten(text.parse().unwrap_or_default(), "", &mut found);
-    found
 }
 
 /// What is set, and the defaults for what is not. A budget that was made smaller leaves half of it
@@ -465,6 +464,9 @@ enforce = true
 # [tls]
 # cert = "server-cert.pem"
 # key  = "server-key.pem"
+# Clients without TLS are not let in; and the oldest version that is spoken, "1.2" or "1.3".
+# require = true
+# min_version = "1.2"
 
 # The scratch engine: a server of the same family and version as the one behind, on this side, reached over a Unix socket. It
 # runs the statements that need values in the clear: functions of protected columns, CASE, window functions, and so on; without

@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `init`, `serve`, `explain`, `demo` | the commands of the proxy |
 //! | `reload` | the commands `reload` and `check`, and what a running proxy does then |
-//! | `setup`, `differences` | what a configuration comes to, and how another one differs from it |
+//! | `setup`, `flattened`, `differences` | what a configuration comes to, and how another one differs from it |
 //! | `service`, `control`, `sockets`, `notify` | what an operator has a running proxy do, and by which ways |
 //! | `admin` | the administration address: `/live`, `/ready`, `/metrics` |
 //! | `keys` | the data keys and the passphrase of `keys.json` |
@@ -38,6 +38,7 @@ mod demo;
 mod differences;
 mod error;
 mod explain;
+mod flattened;
 mod functions_section;
 mod hardening;
 mod home;

@@ -205,7 +205,11 @@ impl Reloader {
             config.pins = Some(before.clone());
         }
         // a certificate that was made for this process is the same one as long as it lives
-        if !kept.facts.differ_in(&setup.facts, "tls") {
+        let tls = ["tls.cert", "tls.key", "tls.min_version"];
+        if !tls
+            .iter()
+            .any(|name| kept.facts.differ_in(&setup.facts, name))
+        {
             config.client_tls = kept.client_tls.clone();
         }
         let next = Kept::of(config, &setup.facts);

@@ -138,7 +138,10 @@ impl Service {
     fn reload(&self) -> Result<String, CommandError> {
         let done = self.try_reload();
         match &done {
-            Ok(text) => tracing::info!("reload: {text}"),
+            // a difference to a line
+            Ok(text) => text
+                .lines()
+                .for_each(|line| tracing::info!("reload: {}", line.trim())),
             Err(error) => tracing::error!("reload: {}", refusal(error)),
         }
         done.map_err(|error| CommandError::Reload(text_of(&error)))
@@ -314,5 +317,8 @@ fn text_of(error: &CommandError) -> String {
 }
 
 fn refusal(error: &CommandError) -> String {
-    CommandError::Reload(text_of(error)).to_string()
+    let text = CommandError::Reload(text_of(error)).to_string();
+    // in the log it is one line
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.join(" ")
 }

@@ -80,6 +80,7 @@ impl Setup {
                 policy: file.policy.clone(),
                 pins: pins(file, &keys)?,
                 client_tls: Some(client_tls),
+                requires_tls: file.tls.as_ref().is_some_and(|tls| tls.require),
                 backend_tls,
                 backend_rsa_key: tls::server_key(file)?,
                 login: file.login.clone(),

@@ -175,6 +175,8 @@ pub struct Config {
     pub pins: Option<Arc<PinFile>>,
     /// TLS for clients that ask for it.
     pub client_tls: Option<Arc<rustls::ServerConfig>>,
+    /// Clients without it are not let in.
+    pub requires_tls: bool,
     /// TLS towards the server.
     pub backend_tls: BackendTls,
     /// The server's RSA key, where one was configured: passwords may be encrypted under it.

@@ -123,7 +123,7 @@ impl Proxy {
     pub fn on(listener: TcpListener, config: Config) -> io::Result<Proxy> {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        allow_open_files(config.max_sessions + Admission::bound(&config.login));
+        allow_open_files(&config);
         Ok(Proxy {
             listener,
             address,
@@ -418,7 +418,8 @@ fn has_left(socket: &TcpStream) -> bool {
 
 /// Raises the limit of open files, as far as it goes, to what so many sessions need. Shells set it
 /// to 1024.
-fn allow_open_files(sessions: usize) {
+pub(crate) fn allow_open_files(config: &Config) {
+    let sessions = config.max_sessions + Admission::bound(&config.login);
     let wanted = FILES_PER_SESSION * sessions as u64 + FILES_BESIDES;
     let limit = getrlimit(Resource::Nofile);
     let (Some(current), maximum) = (limit.current, limit.maximum) else {

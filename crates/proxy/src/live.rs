@@ -19,7 +19,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::Shared;
 use crate::catalog::Accounts;
 use crate::config::Config;
-use crate::listener::Admission;
+use crate::listener::{Admission, allow_open_files};
 
 /// How long a reload waits for statements that run.
 const SETTLE: Duration = Duration::from_secs(10);
@@ -99,6 +99,7 @@ impl Reload {
     /// The address, the back end, the scratch engine's place, `functions` and `counts` have to be
     /// what they were: whoever calls this sees to it.
     pub fn put_in_force(&self, config: Config) -> Reloaded {
+        allow_open_files(&config);
         self.admission.set_limits(&config.login);
         let shared = self.live.replace(config);
         let until = Instant::now() + SETTLE;

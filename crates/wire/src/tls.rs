@@ -10,7 +10,11 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
+use rustls::version::TLS13;
+use rustls::{
+    ALL_VERSIONS, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
+    SignatureScheme, SupportedProtocolVersion,
+};
 
 use crate::error::{WireError, WireResult};
 
@@ -74,8 +78,31 @@ fn is_pem(bytes: &[u8]) -> bool {
 /// For the clients' side: the proxy's certificate, with those of the authorities between if there
 /// are any, and its key; PEM or DER. TLS 1.2 and 1.3.
 pub fn server_config(certificate_chain: &[u8], key: &[u8]) -> WireResult<Arc<ServerConfig>> {
+    server_config_from(certificate_chain, key, MinVersion::Tls12)
+}
+
+/// The oldest version of TLS that is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MinVersion {
+    /// TLS 1.2
+    #[default]
+    Tls12,
+    /// TLS 1.3
+    Tls13,
+}
+
+/// The same, from a version of TLS on.
+pub fn server_config_from(
+    certificate_chain: &[u8],
+    key: &[u8],
+    oldest: MinVersion,
+) -> WireResult<Arc<ServerConfig>> {
+    let versions: &[&SupportedProtocolVersion] = match oldest {
+        MinVersion::Tls12 => ALL_VERSIONS,
+        MinVersion::Tls13 => &[&TLS13],
+    };
     let config = ServerConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()?
+        .with_protocol_versions(versions)?
         .with_no_client_auth()
         .with_single_cert(certificates(certificate_chain)?, private_key(key)?)?;
     Ok(Arc::new(config))

@@ -140,6 +140,7 @@ fn bind(
         suite: Suite::Aes,
         policy: Policy::default(),
         client_tls: None,
+        requires_tls: false,
         backend_tls: BackendTls::Never,
         backend_rsa_key: None,
         login: LoginLimits::default(),
