@@ -94,6 +94,7 @@ impl Explain {
             policy: file.policy,
             pins,
             client_tls: None,
+            proxy_networks: Vec::new(),
             requires_tls: false,
             backend_tls: BackendTls::Never,
             backend_rsa_key: None,

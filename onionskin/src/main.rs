@@ -16,7 +16,7 @@
 //! | `archive`, `replay` | the binlog in sealed segments, and what `restore --binlogs` does with them |
 //! | `bench` | measures what each layer costs |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
-//! | `config_file` | `onionskin.toml` |
+//! | `config_file`, `config_template` | `onionskin.toml`, and the one that `init` writes |
 //! | `hardening` | no core dumps, nobody looks into the process |
 //! | `passphrase` | where a passphrase comes from |
 //! | `home` | a folder with `onionskin.toml` and `keys.json` |
@@ -32,6 +32,7 @@ mod backup;
 mod bench;
 mod chain;
 mod config_file;
+mod config_template;
 mod control;
 mod definitions;
 mod demo;

@@ -205,7 +205,7 @@ impl Reloader {
             config.pins = Some(before.clone());
         }
         // a certificate that was made for this process is the same one as long as it lives
-        let tls = ["tls.cert", "tls.key", "tls.min_version"];
+        let tls = ["tls.cert", "tls.key", "tls.min_version", "tls.client_ca"];
         if !tls
             .iter()
             .any(|name| kept.facts.differ_in(&setup.facts, name))

@@ -30,8 +30,8 @@ pub const MAX_SESSIONS: usize = 10_000;
 
 /// Run the proxy until SIGTERM or SIGINT
 ///
-/// SIGHUP has it read its configuration anew, SIGUSR2 has it start its program file anew, which then
-/// takes its place.
+/// SIGHUP has it read its configuration anew, SIGUSR2 has it start its program file anew, which
+/// then takes its place.
 ///
 /// Arguments come before what stands in the configuration. Logs go to standard error: RUST_LOG
 /// chooses what is logged, ONIONSKIN_LOG=json makes every line a JSON object. A passphrase for the

@@ -65,33 +65,37 @@ impl Setup {
         };
         let engine = given.servers.as_ref().and_then(|(_, e)| e.as_deref());
         let scratch = file.scratch_engine(engine);
-        let mut facts = Facts::of(file, &keys)?;
+        let config = Config {
+            listen: given.address(file),
+            backend,
+            suite: file.suite,
+            policy: file.policy.clone(),
+            pins: pins(file, &keys)?,
+            client_tls: Some(client_tls),
+            proxy_networks: file.proxy_networks.clone(),
+            requires_tls: file.requires_tls(),
+            backend_tls,
+            backend_rsa_key: tls::server_key(file)?,
+            login: file.login.clone(),
+            trace: given.trace,
+            max_sessions: MAX_SESSIONS,
+            scratch,
+            like_index: file.like_index,
+            functions: file.functions()?,
+            counts: file.admin.is_some(),
+            keys,
+        };
+        // the faults that were looked for above have better words for files that are missing
+        let mut facts = Facts::of(file, &config.keys)?;
         facts.set("listen", &given.address(file));
-        facts.set("backend", &backend.to_string());
-        let place = scratch.as_ref().map(|s| s.socket.display().to_string());
+        facts.set("backend", &config.backend.to_string());
+        let scratch = config.scratch.as_ref();
+        let place = scratch.map(|s| s.socket.display().to_string());
         facts.set("scratch.socket", &place.unwrap_or_default());
-        let user = scratch.as_ref().map(|s| s.user.clone());
+        let user = scratch.map(|s| s.user.clone());
         facts.set("scratch.user", &user.unwrap_or_default());
         Ok(Setup {
-            config: Config {
-                listen: given.address(file),
-                backend,
-                suite: file.suite,
-                policy: file.policy.clone(),
-                pins: pins(file, &keys)?,
-                client_tls: Some(client_tls),
-                requires_tls: file.tls.as_ref().is_some_and(|tls| tls.require),
-                backend_tls,
-                backend_rsa_key: tls::server_key(file)?,
-                login: file.login.clone(),
-                trace: given.trace,
-                max_sessions: MAX_SESSIONS,
-                scratch,
-                like_index: file.like_index,
-                functions: file.functions()?,
-                counts: file.admin.is_some(),
-                keys,
-            },
+            config,
             token,
             facts,
         })

@@ -10,7 +10,9 @@ use onionskin_keys::read_private_file;
 use onionskin_proxy::{Backend, BackendTls};
 use onionskin_rowstream::client::{Address, Client, ClientError, ConnectOptions};
 use onionskin_wire::auth::{LinkTrust, ServerKey};
-use onionskin_wire::tls::{MinVersion, ServerVerification, client_config, server_config_from};
+use onionskin_wire::tls::{
+    Demands, MinVersion, ServerVerification, client_config, server_config_from,
+};
 use rustls::{ClientConfig, ServerConfig};
 
 use crate::config_file::{BackendTlsMode, ConfigError, ConfigFile, TlsVersion};
@@ -20,14 +22,11 @@ const KEY_LIMIT: u64 = 1 << 20;
 
 /// What the proxy shows its clients: the certificate of `[tls]`, or a new self-signed one.
 pub fn for_clients(file: &ConfigFile) -> Result<Arc<ServerConfig>, ConfigError> {
-    let oldest = match file.tls.as_ref().map(|tls| tls.min_version) {
-        Some(TlsVersion::Tls13) => MinVersion::Tls13,
-        Some(TlsVersion::Tls12) | None => MinVersion::Tls12,
-    };
+    let demands = demands(file)?;
     let files = file.tls.as_ref().map(|tls| (&tls.cert, &tls.key));
     let (certificate, key) = match files {
         None | Some((None, None)) => {
-            return self_signed(oldest).map_err(|text| fault(&file.path, text));
+            return self_signed(&demands).map_err(|text| fault(&file.path, text));
         }
         Some((Some(certificate), Some(key))) => (certificate, key),
         Some(_) => {
@@ -39,13 +38,37 @@ pub fn for_clients(file: &ConfigFile) -> Result<Arc<ServerConfig>, ConfigError> 
     let certificate_bytes = read(&certificate)?;
     let key_bytes = read_private_file(&key, KEY_LIMIT)
         .map_err(|error| fault(&file.path, format!("[tls] key: {error}")))?;
-    server_config_from(&certificate_bytes, &key_bytes, oldest).map_err(|error| {
+    server_config_from(&certificate_bytes, &key_bytes, &demands).map_err(|error| {
         let text = format!(
             "this certificate and the key in {} cannot be used: {error}; both must be PEM and belong together",
             key.display()
         );
         fault(&certificate, text)
     })
+}
+
+/// What clients have to bring.
+fn demands(file: &ConfigFile) -> Result<Demands, ConfigError> {
+    let Some(tls) = &file.tls else {
+        return Ok(Demands::default());
+    };
+    let authority = match &tls.client_ca {
+        Some(path) => {
+            let path = file.folder().join(path);
+            let pem = read(&path)?;
+            // it is found out here whose fault it is
+            let authority = Demands::authority(&pem).map_err(|error| {
+                fault(&path, format!("{error}; it must hold certificates in PEM"))
+            })?;
+            Some(authority)
+        }
+        None => None,
+    };
+    let oldest = match tls.min_version {
+        TlsVersion::Tls13 => MinVersion::Tls13,
+        TlsVersion::Tls12 => MinVersion::Tls12,
+    };
+    Ok(Demands { oldest, authority })
 }
 
 /// `backend_tls`, or what holds where it is not set.
@@ -159,13 +182,13 @@ pub fn login(
 }
 
 /// Encryption for clients that ask for no more. It exists in memory only.
-fn self_signed(oldest: MinVersion) -> Result<Arc<ServerConfig>, String> {
+fn self_signed(demands: &Demands) -> Result<Arc<ServerConfig>, String> {
     let names = ["localhost", "127.0.0.1", "::1"].map(String::from);
     let made = rcgen::generate_simple_self_signed(names).map_err(|error| error.to_string())?;
     server_config_from(
         made.cert.pem().as_bytes(),
         made.signing_key.serialize_pem().as_bytes(),
-        oldest,
+        demands,
     )
     .map_err(|error| error.to_string())
 }

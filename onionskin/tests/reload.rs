@@ -343,7 +343,7 @@ fn what_is_wrong_changes_nothing(kind: Kind) {
         (replaced("one.pem", "none.pem"), &keys, "none.pem"),
         (replaced("one.pem", "two.pem"), &keys, "belong together"),
         (replaced("one.key", "one.pem"), &keys, "one.pem"),
-        (sound.clone(), &damaged, "keys.json"),
+        (sound.clone(), &damaged, "key file is malformed"),
         (
             sound.clone(),
             &other,

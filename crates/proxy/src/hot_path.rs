@@ -169,6 +169,7 @@ impl Stage {
             suite: Suite::Aes,
             policy: Policy::default(),
             client_tls: None,
+            proxy_networks: Vec::new(),
             requires_tls: false,
             backend_tls: BackendTls::Never,
             backend_rsa_key: None,

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `listener` | accepts clients, one thread each, and ends them |
 //! | `live` | the configuration that holds now, and how sessions come to it |
+//! | `network` | addresses that the configuration lists |
 //! | `gate` | where clients are waited for, until that ends |
 //! | `watch` | one thread that sees the ends of all connections |
 //! | `metrics` | what is counted, and how it is told |
@@ -58,6 +59,7 @@ mod live;
 mod login;
 mod long_values;
 mod metrics;
+mod network;
 mod next_transaction;
 mod observer;
 mod open;
@@ -93,9 +95,9 @@ use std::sync::Arc;
 pub use config::{Backend, BackendTls, Config, FunctionsConfig, LoginLimits, ScratchConfig};
 pub use explain::{Explained, LoadTables, explain, statements};
 pub use gate::Gate;
-pub use listener::{Proxy, Stopper};
-pub use live::{Reload, Reloaded};
+pub use listener::{Proxy, Reload, Reloaded, Stopper};
 pub use metrics::{Exposition, METRICS, MetricHelp};
+pub use network::Network;
 pub use observer::{Observer, Part};
 pub use pins::{PinError, PinFile, findings_at_start};
 

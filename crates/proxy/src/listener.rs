@@ -34,7 +34,9 @@
 //! measure.
 
 mod admission;
+mod force;
 mod groups;
+mod origin;
 
 use std::cell::Cell;
 use std::io;
@@ -56,15 +58,17 @@ use crate::Shared;
 use crate::config::Config;
 use crate::gate::Gate;
 use crate::keep_alive::keep_alive;
-use crate::live::{Live, Reload};
+use crate::live::Live;
 use crate::login::{Login, Timing, login};
 use crate::metrics::LoginOutcome;
+use crate::network::Network;
 use crate::observer::Observer;
 use crate::registry::Entry;
 use crate::watch::Watch;
 use admission::Place;
 
-pub(crate) use admission::Admission;
+use admission::Admission;
+pub use force::{Reload, Reloaded};
 
 /// Clients that wait to be accepted.
 const BACKLOG: i32 = 4096;
@@ -150,10 +154,7 @@ impl Proxy {
 
     /// A handle that puts other configurations in force.
     pub fn reload(&self) -> Reload {
-        Reload {
-            live: self.live.clone(),
-            admission: self.admission.clone(),
-        }
+        Reload::new(self.live.clone(), self.admission.clone())
     }
 
     /// A handle that ends [`Proxy::run`].
@@ -242,7 +243,11 @@ impl Proxy {
         let second = socket.try_clone();
         let accepted = Instant::now();
         let deadline = accepted + shared.config.login.time;
-        let place = self.admission.arrive(peer.ip());
+        let is_balancer = |network: &Network| network.contains(peer.ip());
+        let is_told = shared.config.proxy_networks.iter().any(is_balancer);
+        // a balancer's client has a place of its own, once it is known who it is
+        let place = (!is_told).then(|| self.admission.arrive(peer.ip()));
+        let admission = self.admission.clone();
         let spawned = thread::Builder::new()
             .name(format!("session-{number}"))
             .stack_size(onionskin_plan::SESSION_STACK)
@@ -252,6 +257,14 @@ impl Proxy {
                 }
                 IN_SESSION.set(true);
                 if catch_unwind(AssertUnwindSafe(|| {
+                    let place = match place {
+                        Some(place) => Some((peer, place)),
+                        None => told(&entry, &socket, peer, &live)
+                            .map(|peer| (peer, admission.arrive(peer.ip()))),
+                    };
+                    let Some((peer, place)) = place else {
+                        return;
+                    };
                     let login = let_in(&entry, socket, peer, place, deadline, &live);
                     if let Some(login) = login {
                         serve(&live, &entry, login, peer, accepted);
@@ -267,6 +280,32 @@ impl Proxy {
             if let Ok(socket) = second {
                 turn_away(socket, 1135, "Can't create a new thread");
             }
+        }
+    }
+}
+
+/// Where the client of a balancer is. `None`: the balancer does not say so, and is refused.
+fn told(entry: &Entry, socket: &TcpStream, peer: SocketAddr, live: &Live) -> Option<SocketAddr> {
+    match origin::read(socket) {
+        Ok(client) => Some(client.unwrap_or(peer)),
+        Err(error) => {
+            tracing::warn!(
+                session = entry.number,
+                %peer,
+                %error,
+                "a peer of proxy_networks does not begin with a header of the PROXY protocol"
+            );
+            if let Some(metrics) = &live.current().metrics {
+                metrics.login(LoginOutcome::Refused);
+            }
+            if let Ok(socket) = socket.try_clone() {
+                turn_away(
+                    socket,
+                    1043,
+                    "Bad handshake: a header of the PROXY protocol is missing",
+                );
+            }
+            None
         }
     }
 }
@@ -418,7 +457,7 @@ fn has_left(socket: &TcpStream) -> bool {
 
 /// Raises the limit of open files, as far as it goes, to what so many sessions need. Shells set it
 /// to 1024.
-pub(crate) fn allow_open_files(config: &Config) {
+fn allow_open_files(config: &Config) {
     let sessions = config.max_sessions + Admission::bound(&config.login);
     let wanted = FILES_PER_SESSION * sessions as u64 + FILES_BESIDES;
     let limit = getrlimit(Resource::Nofile);

@@ -9,7 +9,8 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::version::TLS13;
 use rustls::{
     ALL_VERSIONS, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
@@ -78,7 +79,7 @@ fn is_pem(bytes: &[u8]) -> bool {
 /// For the clients' side: the proxy's certificate, with those of the authorities between if there
 /// are any, and its key; PEM or DER. TLS 1.2 and 1.3.
 pub fn server_config(certificate_chain: &[u8], key: &[u8]) -> WireResult<Arc<ServerConfig>> {
-    server_config_from(certificate_chain, key, MinVersion::Tls12)
+    server_config_from(certificate_chain, key, &Demands::default())
 }
 
 /// The oldest version of TLS that is spoken.
@@ -91,20 +92,42 @@ pub enum MinVersion {
     Tls13,
 }
 
-/// The same, from a version of TLS on.
+/// What clients have to bring.
+#[derive(Clone, Debug, Default)]
+pub struct Demands {
+    /// The version of TLS.
+    pub oldest: MinVersion,
+    /// A certificate by it.
+    pub authority: Option<Arc<dyn ClientCertVerifier>>,
+}
+
+impl Demands {
+    /// The authority whose certificates clients have to show; PEM.
+    pub fn authority(pem: &[u8]) -> WireResult<Arc<dyn ClientCertVerifier>> {
+        let roots = authorities(pem)?;
+        WebPkiClientVerifier::builder_with_provider(roots, provider())
+            .build()
+            .map_err(|_| WireError::Malformed("certificate file of the authority"))
+    }
+}
+
+/// The same, to clients that bring what is demanded.
 pub fn server_config_from(
     certificate_chain: &[u8],
     key: &[u8],
-    oldest: MinVersion,
+    demands: &Demands,
 ) -> WireResult<Arc<ServerConfig>> {
-    let versions: &[&SupportedProtocolVersion] = match oldest {
+    let versions: &[&SupportedProtocolVersion] = match demands.oldest {
         MinVersion::Tls12 => ALL_VERSIONS,
         MinVersion::Tls13 => &[&TLS13],
     };
-    let config = ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(versions)?
-        .with_no_client_auth()
-        .with_single_cert(certificates(certificate_chain)?, private_key(key)?)?;
+    let builder =
+        ServerConfig::builder_with_provider(provider()).with_protocol_versions(versions)?;
+    let builder = match &demands.authority {
+        Some(authority) => builder.with_client_cert_verifier(authority.clone()),
+        None => builder.with_no_client_auth(),
+    };
+    let config = builder.with_single_cert(certificates(certificate_chain)?, private_key(key)?)?;
     Ok(Arc::new(config))
 }
 

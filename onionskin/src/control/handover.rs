@@ -130,7 +130,8 @@ impl TakeOver {
         Some(self.sockets.swap_remove(at).1)
     }
 
-    /// Whether the old program is no more. The socket cannot tell: its peer is whoever has bound it.
+    /// Whether the old program is no more. The socket cannot tell: its peer is whoever has bound
+    /// it.
     fn has_died(&self) -> bool {
         let is_there = |pid| rustix::process::test_kill_process(pid).is_ok();
         !self.pid.is_some_and(is_there)

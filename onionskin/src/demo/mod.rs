@@ -140,6 +140,7 @@ fn bind(
         suite: Suite::Aes,
         policy: Policy::default(),
         client_tls: None,
+        proxy_networks: Vec::new(),
         requires_tls: false,
         backend_tls: BackendTls::Never,
         backend_rsa_key: None,
