@@ -44,6 +44,8 @@ pub struct Service {
     /// One thing at a time.
     turn: Mutex<()>,
     is_ending: AtomicBool,
+    /// A new program has the sockets, and may not have been answered yet.
+    is_given: AtomicBool,
 }
 
 impl Service {
@@ -65,6 +67,7 @@ impl Service {
             has_servers,
             turn: Mutex::default(),
             is_ending: AtomicBool::new(false),
+            is_given: AtomicBool::new(false),
         })
     }
 
@@ -116,6 +119,10 @@ impl Service {
     /// The proxy has ended. Files of sockets are removed that no other program has taken over.
     pub fn end(&self) {
         self.is_ending.store(true, Ordering::SeqCst);
+        if self.is_given.load(Ordering::SeqCst) {
+            // without an answer the new program would not serve
+            let _answered = self.turn.lock();
+        }
         self.admin.lock().take();
         self.control.lock().take();
     }
@@ -214,6 +221,7 @@ impl Service {
             .collect();
         tracing::info!("a new program takes over: it gets the sockets");
         let given = handover::give(stream, &sockets, |used| {
+            self.is_given.store(true, Ordering::SeqCst);
             self.is_ending.store(true, Ordering::SeqCst);
             self.listener.lock().take();
             self.stopper.hand_over(*self.patience.lock());

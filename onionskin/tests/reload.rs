@@ -121,6 +121,10 @@ fn must_be_refused<T: std::fmt::Debug>(what: &str, done: Result<T, Failure>) {
     assert!(failure.message.contains("OS1108"), "{what}: {failure}");
 }
 
+fn prepare(session: &mut Session, sql: &str) -> ::mysql::Statement {
+    session.conn().prep(sql).expect("prepared")
+}
+
 fn a_stricter_policy_holds_for_open_sessions(kind: Kind) {
     if direct_mode() {
         return;
@@ -141,26 +145,14 @@ fn a_stricter_policy_holds_for_open_sessions(kind: Kind) {
     let (mut open, mut named, mut own) = (connect(), connect(), connect());
     const INSERT: &str = "INSERT INTO t (name) VALUES ('x')";
     text.must(INSERT);
-    let statement = prepared
-        .conn()
-        .prep("INSERT INTO t (name) VALUES (?)")
-        .expect("prepared");
+    let statement = prepare(&mut prepared, "INSERT INTO t (name) VALUES (?)");
     prepared
         .conn()
         .exec_drop(&statement, ("x",))
         .expect("executed");
-    let unused = fresh
-        .conn()
-        .prep("INSERT INTO t (name) VALUES (?)")
-        .expect("prepared");
-    let safe = fresh
-        .conn()
-        .prep("INSERT INTO safe (v) VALUES (?)")
-        .expect("prepared");
-    let found = fresh
-        .conn()
-        .prep("SELECT COUNT(*) FROM safe WHERE v = ?")
-        .expect("prepared");
+    let unused = prepare(&mut fresh, "INSERT INTO t (name) VALUES (?)");
+    let safe = prepare(&mut fresh, "INSERT INTO safe (v) VALUES (?)");
+    let found = prepare(&mut fresh, "SELECT COUNT(*) FROM safe WHERE v = ?");
     fresh.conn().exec_drop(&safe, ("a",)).expect("executed");
     open.must("BEGIN");
     open.must(INSERT);
@@ -290,6 +282,65 @@ fn shown_certificate(port: u16) -> String {
     }
 }
 
+/// The line that says where the server is.
+fn backend_of(config: &str) -> &str {
+    let mut lines = config.lines();
+    lines.find(|l| l.starts_with("backend ")).expect("a line")
+}
+
+/// What may be wrong: a configuration, keys, and words of the one sentence. The keys are those that
+/// the proxy runs with, the same damaged, and others.
+fn faults<'a>(
+    sound: &str,
+    admin: &str,
+    [keys, damaged, other]: [&'a [u8]; 3],
+) -> Vec<(String, &'a [u8], &'static str)> {
+    let replaced = |from: &str, to: &str| {
+        assert!(sound.contains(from), "{from} in {sound}");
+        sound.replace(from, to)
+    };
+    let set = |line: &str| format!("{line}\n{sound}");
+    let backend = backend_of(sound);
+    // the configuration, the keys, and words of the one sentence
+    vec![
+        (set("listen = "), keys, "onionskin.toml"),
+        (set("no_such_setting = 1"), keys, "no_such_setting"),
+        (
+            replaced("[\"eq\"]", "[\"equal\"]"),
+            keys,
+            "capabilities are",
+        ),
+        (replaced("one.pem", "none.pem"), keys, "none.pem"),
+        (replaced("one.pem", "two.pem"), keys, "belong together"),
+        (replaced("one.key", "one.pem"), keys, "one.pem"),
+        (sound.to_owned(), damaged, "key file is malformed"),
+        (
+            sound.to_owned(),
+            other,
+            "other keys than this proxy runs with",
+        ),
+        (
+            replaced(backend, "backend = \"127.0.0.1:1\""),
+            keys,
+            "backend: ",
+        ),
+        (replaced(admin, "127.0.0.1:1"), keys, "admin: "),
+        (replaced("control.sock", "other.sock"), keys, "other.sock"),
+        (set("pins = \"none\""), keys, "onionskin pin makes it"),
+        (set("admin_token_file = \"none\""), keys, "none"),
+        (
+            format!("{sound}\n[scratch]\nsocket = \"a.sock\"\n"),
+            keys,
+            "scratch.socket",
+        ),
+        (
+            format!("{sound}\n[functions]\nevaluate = true\n"),
+            keys,
+            "functions.evaluate",
+        ),
+    ]
+}
+
 fn what_is_wrong_changes_nothing(kind: Kind) {
     if direct_mode() {
         return;
@@ -320,55 +371,8 @@ fn what_is_wrong_changes_nothing(kind: Kind) {
     let other = fs::read(other.path().join("keys.json")).expect("keys");
     let damaged = [&keys[..keys.len() / 2], b"0", &keys[keys.len() / 2..]].concat();
 
-    let replaced = |from: &str, to: &str| {
-        assert!(sound.contains(from), "{from} in {sound}");
-        sound.replace(from, to)
-    };
-    let set = |line: &str| format!("{line}\n{sound}");
     let admin = format!("127.0.0.1:{}", proxy.admin);
-    let backend = sound
-        .lines()
-        .find(|l| l.starts_with("backend "))
-        .expect("a line")
-        .to_owned();
-    // the configuration, the keys, and words of the one sentence
-    let faults: Vec<(String, &[u8], &str)> = vec![
-        (set("listen = "), &keys, "onionskin.toml"),
-        (set("no_such_setting = 1"), &keys, "no_such_setting"),
-        (
-            replaced("[\"eq\"]", "[\"equal\"]"),
-            &keys,
-            "capabilities are",
-        ),
-        (replaced("one.pem", "none.pem"), &keys, "none.pem"),
-        (replaced("one.pem", "two.pem"), &keys, "belong together"),
-        (replaced("one.key", "one.pem"), &keys, "one.pem"),
-        (sound.clone(), &damaged, "key file is malformed"),
-        (
-            sound.clone(),
-            &other,
-            "other keys than this proxy runs with",
-        ),
-        (
-            replaced(&backend, "backend = \"127.0.0.1:1\""),
-            &keys,
-            "backend: ",
-        ),
-        (replaced(&admin, "127.0.0.1:1"), &keys, "admin: "),
-        (replaced("control.sock", "other.sock"), &keys, "other.sock"),
-        (set("pins = \"none\""), &keys, "onionskin pin makes it"),
-        (set("admin_token_file = \"none\""), &keys, "none"),
-        (
-            format!("{sound}\n[scratch]\nsocket = \"a.sock\"\n"),
-            &keys,
-            "scratch.socket",
-        ),
-        (
-            format!("{sound}\n[functions]\nevaluate = true\n"),
-            &keys,
-            "functions.evaluate",
-        ),
-    ];
+    let faults = faults(&sound, &admin, [&keys, &damaged, &other]);
     let count = faults.len() as u64;
     for (config, content, words) in faults {
         proxy.write(&config);
@@ -404,15 +408,20 @@ fn what_is_wrong_changes_nothing(kind: Kind) {
     );
 
     // the command says the same, check beforehand; both end with 2 and one sentence
-    proxy.write(&replaced(&backend, "backend = \"127.0.0.1:1\""));
+    let backend = backend_of(&sound);
+    proxy.write(&sound.replace(backend, "backend = \"127.0.0.1:1\""));
     fs::write(proxy.proxy.keys(), &keys).expect("written");
     for command in ["reload", "check"] {
         let (done, said) = proxy.proxy.command(&[command]);
         assert!(!done && said.contains("backend: "), "{command}: {said}");
         assert!(said.contains("start it anew"), "{command}: {said}");
     }
+    what_is_right_is_taken(&proxy, session, &server, &sound);
+}
 
-    // what is right afterwards is taken: a certificate, a key, limits
+/// A certificate, a key, limits.
+fn what_is_right_is_taken(proxy: &Reloadable, mut session: Session, server: &Server, sound: &str) {
+    let first = shown_certificate(proxy.proxy.port());
     proxy.write(&format!(
         "max_logins = 7\n{}",
         sound.replace("one.", "two.")

@@ -18,11 +18,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
-use rustix::process::Pid;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{must_be_ours, read_line};
 use crate::error::CommandError;
@@ -130,11 +132,19 @@ impl TakeOver {
         Some(self.sockets.swap_remove(at).1)
     }
 
-    /// Whether the old program is no more. The socket cannot tell: its peer is whoever has bound
-    /// it.
-    fn has_died(&self) -> bool {
-        let is_there = |pid| rustix::process::test_kill_process(pid).is_ok();
-        !self.pid.is_some_and(is_there)
+    /// Whether the old program ends without an answer: it is waited for. The socket cannot tell,
+    /// since its peer is whoever has bound it.
+    fn dies(&self) -> bool {
+        let Some(pid) = self.pid else {
+            return false;
+        };
+        let old = match pidfd_open(pid, PidfdFlags::empty()) {
+            Ok(old) => old,
+            Err(error) => return error == Errno::SRCH,
+        };
+        let limit = Timespec::try_from(ANSWER).ok();
+        let mut polled = [PollFd::new(&old, PollFlags::IN)];
+        matches!(poll(&mut polled, limit.as_ref()), Ok(1..))
     }
 
     /// This program is ready: the one before accepts nobody when this returns.
@@ -145,7 +155,7 @@ impl TakeOver {
         match answered {
             Ok(word) if word == "draining" => Ok(()),
             // One that has died cannot serve beside this one.
-            Err(_) if self.has_died() => Ok(()),
+            Err(_) if self.dies() => Ok(()),
             Ok(_) | Err(_) => Err(CommandError::Control(
                 "the running program has not handed its sockets over: this one ends, and that one goes on".into(),
             )),
