@@ -1,10 +1,10 @@
 //! The configuration that holds now, and how sessions come to it.
 //!
 //! A reload puts another [`Shared`] in the place of the present one, in one step. Each session
-//! looks before each command whether it still has the present one, and takes it over otherwise: with new
-//! plans, and with nothing known of tables, if `[protect]`, keys or pins are others. So from the
-//! moment of the exchange on no statement is begun under the configuration before, whatever the
-//! session has prepared and whatever transaction it is in.
+//! looks before each command whether it still has the present one, and takes it over otherwise:
+//! with new plans, and with nothing known of tables, if `[protect]`, keys or pins are others. So
+//! from the moment of the exchange on no statement is begun under the configuration before,
+//! whatever the session has prepared and whatever transaction it is in.
 //!
 //! Statements that run at that moment go on as they were planned. A reload waits for them, and
 //! tells how many are left.
