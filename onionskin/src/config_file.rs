@@ -602,6 +602,10 @@ mod tests {
         assert!(mode.contains("`preferred`"), "{mode}");
         let backend = error("backend = \"nowhere\"\n");
         assert!(backend.contains("line 1"), "{backend}");
-        assert!(error("[tls]\ncert = \"a\"\n").contains("`key`"));
+        let version = error("[tls]\nmin_version = \"1.1\"\n");
+        assert!(
+            version.contains("`1.2`") && version.contains("line 2"),
+            "{version}"
+        );
     }
 }

@@ -311,6 +311,11 @@ fn faults<'a>(
             "capabilities are",
         ),
         (replaced("one.pem", "none.pem"), keys, "none.pem"),
+        (
+            replaced("key = ", "# key = "),
+            keys,
+            "needs both cert and key",
+        ),
         (replaced("one.pem", "two.pem"), keys, "belong together"),
         (replaced("one.key", "one.pem"), keys, "one.pem"),
         (sound.to_owned(), damaged, "key file is malformed"),

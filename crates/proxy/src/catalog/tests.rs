@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use onionskin_plan::{Catalog, Known};
 use onionskin_schema::Table;
 
