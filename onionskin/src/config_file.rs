@@ -11,18 +11,22 @@ use std::{
 };
 
 use onionskin_keys::Suite;
-use onionskin_proxy::{Backend, FunctionsConfig, LoginLimits, ScratchConfig};
+use onionskin_proxy::{Backend, FunctionsConfig, LoginLimits, Network, ScratchConfig};
 use onionskin_schema::{Policy, SchemaError};
 use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::admin::AdminAddress;
 use crate::error::CommandError;
+use crate::flattened::flattened;
 use crate::functions_section::FunctionsSection;
 
 /// Where the proxy listens unless it is told otherwise.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:3307";
 /// Where the server is expected unless it is told otherwise.
 pub const DEFAULT_BACKEND: &str = "127.0.0.1:3306";
+
+/// How long sessions of a program go on whose sockets another one has taken over.
+const HANDOVER: Duration = Duration::from_secs(3600);
 
 /// Why the configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -74,8 +78,12 @@ struct Content {
     backend: Backend,
     admin: Option<AdminAddress>,
     admin_token_file: Option<PathBuf>,
+    control: Option<PathBuf>,
+    handover_seconds: Option<u32>,
     #[serde(default = "default_keys")]
     keys: String,
+    #[serde(default, deserialize_with = "networks")]
+    proxy_networks: Vec<Network>,
     #[serde(default = "default_suite", deserialize_with = "parsed")]
     suite: Suite,
     #[serde(default)]
@@ -129,9 +137,29 @@ pub struct ScratchSection {
 #[serde(deny_unknown_fields)]
 pub struct ClientTls {
     /// Certificate, followed by those of the authorities between if there are any; PEM.
-    pub cert: PathBuf,
+    pub cert: Option<PathBuf>,
     /// Its private key; PEM.
-    pub key: PathBuf,
+    pub key: Option<PathBuf>,
+    /// Clients without TLS are not let in.
+    #[serde(default)]
+    pub require: bool,
+    /// Clients have to show a certificate of this authority; PEM.
+    pub client_ca: Option<PathBuf>,
+    /// The oldest version that is spoken.
+    #[serde(default)]
+    pub min_version: TlsVersion,
+}
+
+/// `[tls] min_version`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub enum TlsVersion {
+    /// TLS 1.2
+    #[default]
+    #[serde(rename = "1.2")]
+    Tls12,
+    /// TLS 1.3
+    #[serde(rename = "1.3")]
+    Tls13,
 }
 
 /// `backend_tls`: how far the connection to the server is protected.
@@ -161,8 +189,16 @@ pub struct ConfigFile {
     pub admin: Option<AdminAddress>,
     /// `admin_token_file`
     pub admin_token_file: Option<PathBuf>,
+    /// `control`: the socket for `onionskin reload`, and for a program that takes over.
+    pub control: Option<PathBuf>,
+    /// `handover_seconds`
+    pub handover: Duration,
+    /// All that stands in the file: names with their sections before them, and values.
+    pub settings: BTreeMap<String, String>,
     /// Where keys come from, as [`onionskin_keys::KeySet::load`] understands it.
     pub keys: String,
+    /// `proxy_networks`: balancers that tell where their clients are.
+    pub proxy_networks: Vec<Network>,
     /// The cipher suite of new columns.
     pub suite: Suite,
     /// `[protect]`
@@ -222,7 +258,13 @@ impl ConfigFile {
             backend: content.backend,
             admin: content.admin,
             admin_token_file: content.admin_token_file,
+            control: content.control,
+            handover: content
+                .handover_seconds
+                .map_or(HANDOVER, |s| Duration::from_secs(s.into())),
+            settings: flattened(text),
             keys: content.keys,
+            proxy_networks: content.proxy_networks,
             suite: content.suite,
             policy,
             pins: content.pins,
@@ -265,6 +307,45 @@ impl ConfigFile {
         self.functions.load(self.folder())
     }
 
+    /// The socket for `onionskin reload`, if the configuration names one.
+    pub fn control_path(&self) -> Option<PathBuf> {
+        let path = self.folder().join(self.control.as_ref()?);
+        // programs know it by the same name, wherever they were started
+        Some(std::path::absolute(&path).unwrap_or(path))
+    }
+
+    /// The files whose content is a part of the configuration, by their settings.
+    pub fn files(&self) -> Vec<(String, PathBuf)> {
+        let tls = self.tls.iter().flat_map(|tls| {
+            let files = [
+                ("tls.cert", &tls.cert),
+                ("tls.key", &tls.key),
+                ("tls.client_ca", &tls.client_ca),
+            ];
+            let named = files.map(|(name, path)| Some((name.to_owned(), path.as_ref()?)));
+            named.into_iter().flatten()
+        });
+        let others = [
+            ("admin_token_file", &self.admin_token_file),
+            ("pins", &self.pins),
+            ("backend_ca", &self.backend_ca),
+            ("backend_rsa_key", &self.backend_rsa_key),
+        ];
+        let others = others
+            .into_iter()
+            .filter_map(|(name, path)| Some((name.to_owned(), path.as_ref()?)));
+        let of_functions = self.functions.files();
+        let all = tls.chain(others).chain(of_functions);
+        all.map(|(name, path)| (name, self.folder().join(path)))
+            .collect()
+    }
+
+    /// Whether clients without TLS are refused: one that has to show a certificate needs it.
+    pub fn requires_tls(&self) -> bool {
+        let tls = self.tls.as_ref();
+        tls.is_some_and(|tls| tls.require || tls.client_ca.is_some())
+    }
+
     /// The file of pins, if the configuration names one.
     pub fn pins_path(&self) -> Option<PathBuf> {
         self.pins.as_ref().map(|path| self.folder().join(path))
@@ -277,6 +358,15 @@ impl ConfigFile {
             _ => Path::new("."),
         }
     }
+}
+
+/// Networks as they are written.
+fn networks<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Network>, D::Error> {
+    let texts = Vec::<String>::deserialize(from)?;
+    let read = texts
+        .iter()
+        .map(|text| text.parse().map_err(D::Error::custom));
+    read.collect()
 }
 
 /// What is set, and the defaults for what is not. A budget that was made smaller leaves half of it
@@ -333,102 +423,6 @@ fn policy(
     Ok(policy)
 }
 
-/// A commented configuration for a server at `backend`.
-pub fn template(backend: &str) -> String {
-    // A path may hold anything.
-    let backend = toml::Value::String(backend.to_owned());
-    format!(
-        r#"# Onionskin. Every setting that is commented out shows its default or an example.
-
-# Where applications connect, as they would to their server.
-listen  = "{DEFAULT_LISTEN}"
-# The server: "host:port" or "unix:/path/to/its.sock".
-backend = {backend}
-# Where the proxy tells how it is: /live, /ready and /metrics over HTTP. Off unless it is set. An address that other machines
-# can reach needs a token, which /metrics then asks for.
-# admin = "127.0.0.1:3380"
-# admin_token_file = "admin.token"
-# The keys. Without this file nothing that was encrypted under it can ever be read: keep a copy in another place than the
-# copies of the data. Relative to this file.
-keys    = "file:keys.json"
-# Ciphers for new columns: "aes" (AES-256-GCM-SIV, HMAC-SHA-256) or "sm" (SM4-GCM, HMAC-SM3).
-suite   = "aes"
-
-# What [protect] below says is for tables that are made through the proxy. Enforced, it holds for those that are
-# there as well: statements near a table are refused while a column that it names is plaintext, shows the server more
-# than it may, or is missing. Whoever administers the server cannot take it out of protection unnoticed then. A section
-# may have a line of its own, to the contrary, while its tables are still to be encrypted.
-enforce = true
-# What is protected, in a file of this side that onionskin pin writes: statements on a table that is not the one that
-# was pinned are refused. Relative to this file.
-# pins = "pins"
-
-# TLS to the server: "never", "preferred", "required", or "verify" (its certificate must come from backend_ca and name the
-# host). "required" with backend_ca checks the authority only: the certificates that MySQL makes for itself name no host, so
-# take "required" and the ca.pem of its data directory for these. The default is "preferred", "verify" if backend_ca is set, and
-# "never" on a Unix socket.
-# backend_tls = "verify"
-# backend_ca  = "ca.pem"
-# The server's RSA key (its public_key.pem), for passwords of caching_sha2_password over a link without TLS. A server that is
-# reached over TCP gets passwords only under this key, or with its certificate verified as above.
-# backend_rsa_key = "public_key.pem"
-
-# Before a client is logged in: seconds for all of its login, and how many log in at once, in all and from one address. Each
-# of them holds a connection to the server; others wait.
-# login_seconds          = 30
-# max_logins             = 64
-# max_logins_per_address = 32
-
-# Bounds of what one statement may bring to the scratch engine (see [scratch] below): rows, and bytes of their values.
-# scratch_rows   = 1000000
-# scratch_memory = 268435456
-# Seconds that it may run there, where the session has no max_statement_time (MariaDB) or max_execution_time (MySQL).
-# scratch_seconds = 60
-
-# LIKE by full-text indexes on MariaDB. They are no part of transactions and may miss rows; without them all rows are opened.
-# Tables that are made while this is off get none.
-# MySQL has another index, which needs no setting.
-# like_index = false
-
-# TLS for clients. Without this section a new self-signed certificate is made at every start: clients that only want
-# encryption are content with it, clients that verify are not.
-# [tls]
-# cert = "server-cert.pem"
-# key  = "server-key.pem"
-
-# The scratch engine: a server of the same family and version as the one behind, on this side, reached over a Unix socket. It
-# runs the statements that need values in the clear: functions of protected columns, CASE, window functions, and so on; without
-# it they are refused. The account has no password, or is recognized by its system user. What it must be
-# configured with so that values stay in memory is in docs/scratch.md. serve --private starts one by itself.
-# [scratch]
-# socket = "/run/onionskin-scratch/mysql.sock"
-# user   = "root"
-
-# Cryptographic functions (AES_ENCRYPT, SHA2 and their like) computed by the proxy: the server sees results, and neither keys
-# nor texts. secrets are variables whose values stay here. KEY('billing') stands for the key in a file, which begins with
-# "text:" or "hex:".
-# [functions]
-# evaluate = true
-# secrets  = ["key"]
-# [functions.keys]
-# billing = "billing.key"
-
-# What is protected in tables that are created through the proxy. (In CREATE TABLE itself one can also write
-# ENCRYPTED FOR (eq, range) behind a column.) Patterns are "database.table"; * stands for any characters. Columns that
-# nothing matches stay plaintext. What each capability shows the server is in docs/threat-model.md.
-#
-# [protect."shop.customers"]
-# name  = ["eq"]            # =, IN, GROUP BY, joins; the server sees which rows are equal
-# age   = ["eq", "range"]   # also <, BETWEEN, ORDER BY, MIN, MAX; the server sees the order
-# about = ["like"]          # LIKE by an index; the server sees which texts share which runs of three characters
-# notes = []                # sealed: the server sees the length and whether it is NULL
-# "*_id" = "plain"          # not protected, though what stands below would match it
-# "*"   = []                # every column that is not listed
-# enforce = true            # the default of a section is what stands above
-"#
-    )
-}
-
 fn default_listen() -> String {
     DEFAULT_LISTEN.into()
 }
@@ -466,6 +460,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config_template::template;
 
     fn parse(text: &str) -> Result<ConfigFile, String> {
         ConfigFile::parse(Path::new("dir/onionskin.toml"), text).map_err(|error| error.to_string())
@@ -607,6 +602,10 @@ mod tests {
         assert!(mode.contains("`preferred`"), "{mode}");
         let backend = error("backend = \"nowhere\"\n");
         assert!(backend.contains("line 1"), "{backend}");
-        assert!(error("[tls]\ncert = \"a\"\n").contains("`key`"));
+        let version = error("[tls]\nmin_version = \"1.1\"\n");
+        assert!(
+            version.contains("`1.2`") && version.contains("line 2"),
+            "{version}"
+        );
     }
 }

@@ -183,6 +183,12 @@ pub enum CommandError {
     /// The pins could not be written, or hold what is not so any more.
     #[error("{0}")]
     Pin(String),
+    /// A configuration was not put in force.
+    #[error("{0}; nothing was changed")]
+    Reload(String),
+    /// The running proxy cannot be asked, or does not do what it is asked.
+    #[error("{0}")]
+    Control(String),
     /// A table could not be changed.
     #[error(transparent)]
     Migrate(#[from] MigrateError),
@@ -205,6 +211,7 @@ impl CommandError {
             | Self::BackendAddress(_)
             | Self::OpenAdmin { .. }
             | Self::AdminToken(_)
+            | Self::Reload(_)
             | Self::OpenRoot { .. } => ExitCode::from(2),
             Self::Arguments(_) => ExitCode::from(2),
             Self::Chain(_) | Self::Unverified { damaged: false, .. } => ExitCode::from(2),

@@ -21,7 +21,8 @@ use crate::{
     definitions::Definitions,
     error::CommandError,
     home,
-    serve::{MAX_SESSIONS, parse_backend, pins},
+    serve::{MAX_SESSIONS, parse_backend},
+    setup::pins,
     tls,
 };
 
@@ -93,6 +94,8 @@ impl Explain {
             policy: file.policy,
             pins,
             client_tls: None,
+            proxy_networks: Vec::new(),
+            requires_tls: false,
             backend_tls: BackendTls::Never,
             backend_rsa_key: None,
             login: LoginLimits::default(),

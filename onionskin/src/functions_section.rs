@@ -30,6 +30,12 @@ pub struct FunctionsSection {
 }
 
 impl FunctionsSection {
+    /// The files of keys, by their settings.
+    pub fn files(&self) -> impl Iterator<Item = (String, &PathBuf)> {
+        let keys = self.keys.iter();
+        keys.map(|(name, path)| (format!("functions.keys.{name}"), path))
+    }
+
     /// What the proxy is told; `None` if it does not compute them. Relative paths start from
     /// `folder`.
     pub fn load(&self, folder: &Path) -> Result<Option<FunctionsConfig>, CommandError> {

@@ -10,9 +10,7 @@ use std::{
 use onionskin_keys::{KeyError, KeySet, Leftover};
 
 use crate::{
-    config_file::{self, ConfigFile},
-    error::CommandError,
-    passphrase::passphrase,
+    config_file::ConfigFile, config_template::template, error::CommandError, passphrase::passphrase,
 };
 
 /// Name of the configuration in its folder.
@@ -90,7 +88,7 @@ pub fn let_others_pass(folder: &Path) -> Result<(), CommandError> {
 /// A new configuration file.
 pub fn write_config(path: &Path, backend: &str) -> Result<(), CommandError> {
     let written = File::create_new(path).and_then(|mut file| {
-        file.write_all(config_file::template(backend).as_bytes())?;
+        file.write_all(template(backend).as_bytes())?;
         file.sync_all()
     });
     written.map_err(|source| match source.kind() {

@@ -18,7 +18,8 @@ const NEW_PASSPHRASE: &str = "ONIONSKIN_NEW_PASSPHRASE";
 /// List, add and choose data keys, or change the passphrase of the key file
 ///
 /// ONIONSKIN_PASSPHRASE, or the file that ONIONSKIN_PASSPHRASE_FILE names, opens a file that is
-/// under a passphrase. Programs that run keep the keys that they were started with.
+/// under a passphrase. Programs that run keep the keys that they have read; a proxy reads
+/// them anew with onionskin reload.
 #[derive(Args)]
 #[command(mut_args = |argument| argument.global(true))]
 pub struct Keys {

@@ -5,6 +5,9 @@
 //! | file | what it is |
 //! |---|---|
 //! | `init`, `serve`, `explain`, `demo` | the commands of the proxy |
+//! | `reload` | the commands `reload` and `check`, and what a running proxy does then |
+//! | `setup`, `flattened`, `differences` | what a configuration comes to, and how another one differs from it |
+//! | `service`, `control`, `sockets`, `notify` | what an operator has a running proxy do, and by which ways |
 //! | `admin` | the administration address: `/live`, `/ready`, `/metrics` |
 //! | `keys` | the data keys and the passphrase of `keys.json` |
 //! | `seal`, `open`, `verify`, `backup`, `restore` | the commands of sealed streams |
@@ -13,7 +16,7 @@
 //! | `archive`, `replay` | the binlog in sealed segments, and what `restore --binlogs` does with them |
 //! | `bench` | measures what each layer costs |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
-//! | `config_file` | `onionskin.toml` |
+//! | `config_file`, `config_template` | `onionskin.toml`, and the one that `init` writes |
 //! | `hardening` | no core dumps, nobody looks into the process |
 //! | `passphrase` | where a passphrase comes from |
 //! | `home` | a folder with `onionskin.toml` and `keys.json` |
@@ -29,10 +32,14 @@ mod backup;
 mod bench;
 mod chain;
 mod config_file;
+mod config_template;
+mod control;
 mod definitions;
 mod demo;
+mod differences;
 mod error;
 mod explain;
+mod flattened;
 mod functions_section;
 mod hardening;
 mod home;
@@ -41,14 +48,19 @@ mod keys;
 mod logging;
 mod meter;
 mod migrate;
+mod notify;
 mod open;
 mod passphrase;
 mod pin;
 mod private;
+mod reload;
 mod replay;
 mod restore;
 mod seal;
 mod serve;
+mod service;
+mod setup;
+mod sockets;
 mod stream_io;
 mod stream_keys;
 mod termination;
@@ -72,6 +84,8 @@ struct Program {
 enum Command {
     Init(init::Init),
     Serve(serve::Serve),
+    Check(reload::Check),
+    Reload(reload::Reload),
     Explain(explain::Explain),
     Demo(demo::Demo),
     Keys(keys::Keys),
@@ -93,6 +107,8 @@ fn main() -> ExitCode {
     let ended = match Program::parse().command {
         Command::Init(init) => init.run(),
         Command::Serve(serve) => serve.run(),
+        Command::Check(check) => check.run(),
+        Command::Reload(reload) => reload.run(),
         Command::Explain(explain) => explain.run(),
         Command::Demo(demo) => demo.run(),
         Command::Keys(keys) => keys.run(),

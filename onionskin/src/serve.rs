@@ -3,22 +3,25 @@
 use std::{
     net::ToSocketAddrs,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use clap::Args;
-use onionskin_keys::KeySet;
-use onionskin_proxy::{Backend, BackendTls, Config, PinFile, Proxy, findings_at_start};
+use onionskin_proxy::{Backend, Proxy};
+use signal_hook::iterator::Signals;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
     admin::Admin,
     config_file::ConfigFile,
+    control::Control,
     error::CommandError,
-    home, logging,
+    home, logging, notify,
     private::{Installation, PrivateError, PrivateServer, root_is_open},
+    reload::{Beginning, Reloader},
+    service::{self, Service},
+    setup::{Given, Setup},
+    sockets,
     termination::Termination,
-    tls,
 };
 
 /// How many clients can be connected at once. Each costs a thread; the server's own limit usually
@@ -26,6 +29,9 @@ use crate::{
 pub const MAX_SESSIONS: usize = 10_000;
 
 /// Run the proxy until SIGTERM or SIGINT
+///
+/// SIGHUP has it read its configuration anew, SIGUSR2 has it start its program file anew, which
+/// then takes its place.
 ///
 /// Arguments come before what stands in the configuration. Logs go to standard error: RUST_LOG
 /// chooses what is logged, ONIONSKIN_LOG=json makes every line a JSON object. A passphrase for the
@@ -48,107 +54,131 @@ pub struct Serve {
     /// server's program if it is not in PATH.
     #[arg(long, value_name = "DIR", conflicts_with = "backend")]
     private: Option<PathBuf>,
+    /// Take the place of the proxy that runs with this configuration, without a lost connection
+    ///
+    /// It is reached by control. It serves its sessions to their end, at most for handover_seconds,
+    /// and takes no new ones. Where none runs, this is an ordinary start.
+    #[arg(long, conflicts_with = "private")]
+    take_over: bool,
     /// Log every packet by kind and length, without its content
     #[arg(long)]
     trace: bool,
+}
+
+/// Servers of this program's own.
+#[derive(Default)]
+struct Servers {
+    server: Option<PrivateServer>,
+    engine: Option<PrivateServer>,
 }
 
 impl Serve {
     /// Returns when the proxy was told to end.
     pub fn run(self) -> Result<(), CommandError> {
         logging::start(LevelFilter::INFO);
-        let termination = Termination::watch().map_err(|source| CommandError::System {
-            doing: "waiting for signals",
-            source,
-        })?;
-        match self.serve(&termination) {
+        let system = |doing| move |source| CommandError::System { doing, source };
+        let termination = Termination::watch().map_err(system("waiting for signals"))?;
+        // From now on SIGHUP does not kill.
+        let signals = service::signals().map_err(system("waiting for signals"))?;
+        match self.serve(&termination, signals) {
             Err(CommandError::Private(PrivateError::Interrupted)) => Ok(()),
             ended => ended,
         }
     }
 
-    fn serve(self, termination: &Termination) -> Result<(), CommandError> {
+    fn serve(self, termination: &Termination, signals: Signals) -> Result<(), CommandError> {
+        let system = |doing| move |source| CommandError::System { doing, source };
         let file = self.config_file()?;
-        let address = self.listen.unwrap_or_else(|| file.listen.clone());
+        let mut given = Given {
+            listen: self.listen.clone(),
+            backend: self.backend.as_deref().map(parse_backend).transpose()?,
+            trace: self.trace,
+            // where it is comes later
+            servers: self.private.as_ref().map(|_| Default::default()),
+        };
+        let address = given.address(&file);
         let local = is_local(&address)?;
-        let given = self.backend.as_deref().map(parse_backend).transpose()?;
-        let keys = home::load_keys(&file)?;
-        let client_tls = tls::for_clients(&file)?;
-        let admin = Admin::bind(&file)?;
+        let mut setup = Setup::read(&file, &given)?;
+        let mut sockets = sockets::Given::find(&file, self.take_over)?;
+        let listener = sockets.listener(&address)?;
+        let admin = Admin::bind(&file, setup.token.take(), sockets.take("admin"))?;
+        let control = file.control_path();
+        let control = control.map(|path| Control::bind(&path, sockets.take("control")));
+        let control = control.transpose()?;
 
-        let mut engine = None;
-        let server = match &self.private {
-            None => None,
-            Some(folder) => {
-                let installation = Installation::open(folder, termination)?;
-                if file.scratch.is_none() {
-                    let scratch = Installation::open_scratch(&installation, termination)?;
-                    engine = Some(PrivateServer::start(scratch, termination)?);
-                }
-                let server = PrivateServer::start(installation, termination)?;
-                if !local && root_is_open(server.socket()) {
-                    return Err(CommandError::OpenRoot { address });
-                }
-                Some(server)
-            }
-        };
-        let backend = match &server {
-            Some(server) => Backend::Unix(server.socket().to_owned()),
-            None => given.unwrap_or(file.backend.clone()),
-        };
-        if server.is_none() && matches!(backend, Backend::Unix(_)) && !local {
+        let servers = self.start_servers(&file, &address, local, termination)?;
+        if let Some(places) = servers.places() {
+            given.servers = Some(places);
+            setup = Setup::read(&file, &given)?;
+        } else if matches!(setup.config.backend, Backend::Unix(_)) && !local {
             tracing::warn!(
                 "the server is reached over a Unix socket, and the proxy from other machines: accounts that are \
                  recognized by their system user (unix_socket, auth_socket) see the proxy's, so that everybody can use the one of that name"
             );
         }
-        let backend_tls = match &server {
-            // The configuration speaks of another server.
-            Some(_) => BackendTls::Never,
-            None => tls::for_server(&file, &backend)?,
+        let begun = Beginning::of(&setup);
+        let bound = match listener {
+            Some(listener) => Proxy::on(listener, setup.config),
+            None => Proxy::bind(setup.config),
         };
-        let backend_rsa_key = tls::server_key(&file)?;
-        let scratch = file.scratch_engine(engine.as_ref().map(PrivateServer::socket));
-        let pins = pins(&file, &keys)?;
-        let functions = file.functions()?;
-        let proxy = Proxy::bind(Config {
-            listen: address.clone(),
-            backend,
-            keys: Arc::new(keys),
-            suite: file.suite,
-            policy: file.policy,
-            pins,
-            client_tls: Some(client_tls),
-            backend_tls,
-            backend_rsa_key,
-            login: file.login,
-            trace: self.trace,
-            max_sessions: MAX_SESSIONS,
-            scratch,
-            like_index: file.like_index,
-            functions,
-            counts: admin.is_some(),
-        })
-        .map_err(|source| CommandError::Listen { address, source })?;
+        let proxy = bound.map_err(|source| CommandError::Listen { address, source })?;
+        let reloader = Reloader::new(&file.path, given, begun, proxy.reload());
+        let socket = proxy.socket().map_err(system("duplicating a socket"))?;
+        let has_servers = self.private.is_some();
+        let service = Service::new(
+            reloader,
+            proxy.stopper(),
+            socket,
+            file.handover,
+            has_servers,
+        );
         let admin = admin.map(|admin| admin.serve(&proxy)).transpose();
-        // Until the end of the program, which removes a socket of its own.
-        let _admin = admin.map_err(|source| CommandError::System {
-            doing: "serving the administration address",
-            source,
-        })?;
-        let stopper = proxy.stopper();
-        termination.on_signal(move || stopper.stop());
-        tracing::info!("listening on {}", proxy.local_addr());
-        let ended = proxy.run();
-        for server in server.into_iter().chain(engine) {
-            server.stop();
+        service.keep_admin(admin.map_err(system("serving the administration address"))?);
+        // The program before goes on until here, whatever has failed.
+        sockets.finish()?;
+        if let Some(control) = control {
+            let served = service.serve_control(control);
+            served.map_err(system("serving the control socket"))?;
         }
-        ended.map_err(|source| CommandError::System {
-            doing: "accepting clients",
-            source,
-        })?;
+        service
+            .serve_signals(signals)
+            .map_err(system("waiting for signals"))?;
+        let ends = service.clone();
+        termination.on_signal(move || ends.begin_to_end());
+        tracing::info!("listening on {}", proxy.local_addr());
+        notify::ready();
+        let ended = proxy.run();
+        service.end();
+        servers.stop();
+        ended.map_err(system("accepting clients"))?;
         tracing::info!("ended");
         Ok(())
+    }
+
+    /// Starts the private server, and its scratch engine if no other is configured.
+    fn start_servers(
+        &self,
+        file: &ConfigFile,
+        address: &str,
+        local: bool,
+        termination: &Termination,
+    ) -> Result<Servers, CommandError> {
+        let Some(folder) = &self.private else {
+            return Ok(Servers::default());
+        };
+        let mut servers = Servers::default();
+        let installation = Installation::open(folder, termination)?;
+        if file.scratch.is_none() {
+            let scratch = Installation::open_scratch(&installation, termination)?;
+            servers.engine = Some(PrivateServer::start(scratch, termination)?);
+        }
+        let server = PrivateServer::start(installation, termination)?;
+        if !local && root_is_open(server.socket()) {
+            let address = address.to_owned();
+            return Err(CommandError::OpenRoot { address });
+        }
+        servers.server = Some(server);
+        Ok(servers)
     }
 
     /// The configuration that was named, or else the private server's own, or else the one in this
@@ -173,17 +203,18 @@ impl Serve {
     }
 }
 
-/// The pins that the configuration names. Where `[protect]` and they do not agree, a warning says
-/// so.
-pub fn pins(file: &ConfigFile, keys: &KeySet) -> Result<Option<Arc<PinFile>>, CommandError> {
-    let Some(path) = file.pins_path() else {
-        return Ok(None);
-    };
-    let pins = PinFile::load(&path, keys)?;
-    for finding in findings_at_start(&file.policy, &pins.pins()) {
-        tracing::warn!("{finding}");
+impl Servers {
+    /// The sockets of the server and of its engine.
+    fn places(&self) -> Option<(PathBuf, Option<PathBuf>)> {
+        let of = |server: &PrivateServer| server.socket().to_owned();
+        Some((of(self.server.as_ref()?), self.engine.as_ref().map(of)))
     }
-    Ok(Some(Arc::new(pins)))
+
+    fn stop(self) {
+        for server in self.server.into_iter().chain(self.engine) {
+            server.stop();
+        }
+    }
 }
 
 /// Nothing needs to be configured: the first start makes what is missing.

@@ -10,30 +10,65 @@ use onionskin_keys::read_private_file;
 use onionskin_proxy::{Backend, BackendTls};
 use onionskin_rowstream::client::{Address, Client, ClientError, ConnectOptions};
 use onionskin_wire::auth::{LinkTrust, ServerKey};
-use onionskin_wire::tls::{ServerVerification, client_config, server_config};
+use onionskin_wire::tls::{
+    Demands, MinVersion, ServerVerification, client_config, server_config_from,
+};
 use rustls::{ClientConfig, ServerConfig};
 
-use crate::config_file::{BackendTlsMode, ConfigError, ConfigFile};
+use crate::config_file::{BackendTlsMode, ConfigError, ConfigFile, TlsVersion};
 
 /// Longest file of a private key, in bytes.
 const KEY_LIMIT: u64 = 1 << 20;
 
 /// What the proxy shows its clients: the certificate of `[tls]`, or a new self-signed one.
 pub fn for_clients(file: &ConfigFile) -> Result<Arc<ServerConfig>, ConfigError> {
-    let Some(tls) = &file.tls else {
-        return self_signed().map_err(|text| fault(&file.path, text));
+    let demands = demands(file)?;
+    let files = file.tls.as_ref().map(|tls| (&tls.cert, &tls.key));
+    let (certificate, key) = match files {
+        None | Some((None, None)) => {
+            return self_signed(&demands).map_err(|text| fault(&file.path, text));
+        }
+        Some((Some(certificate), Some(key))) => (certificate, key),
+        Some(_) => {
+            let text = "[tls] needs both cert and key, or neither of them";
+            return Err(fault(&file.path, text.into()));
+        }
     };
-    let (certificate, key) = (file.folder().join(&tls.cert), file.folder().join(&tls.key));
+    let (certificate, key) = (file.folder().join(certificate), file.folder().join(key));
     let certificate_bytes = read(&certificate)?;
     let key_bytes = read_private_file(&key, KEY_LIMIT)
         .map_err(|error| fault(&file.path, format!("[tls] key: {error}")))?;
-    server_config(&certificate_bytes, &key_bytes).map_err(|error| {
+    server_config_from(&certificate_bytes, &key_bytes, &demands).map_err(|error| {
         let text = format!(
             "this certificate and the key in {} cannot be used: {error}; both must be PEM and belong together",
             key.display()
         );
         fault(&certificate, text)
     })
+}
+
+/// What clients have to bring.
+fn demands(file: &ConfigFile) -> Result<Demands, ConfigError> {
+    let Some(tls) = &file.tls else {
+        return Ok(Demands::default());
+    };
+    let authority = match &tls.client_ca {
+        Some(path) => {
+            let path = file.folder().join(path);
+            let pem = read(&path)?;
+            // it is found out here whose fault it is
+            let authority = Demands::authority(&pem).map_err(|error| {
+                fault(&path, format!("{error}; it must hold certificates in PEM"))
+            })?;
+            Some(authority)
+        }
+        None => None,
+    };
+    let oldest = match tls.min_version {
+        TlsVersion::Tls13 => MinVersion::Tls13,
+        TlsVersion::Tls12 => MinVersion::Tls12,
+    };
+    Ok(Demands { oldest, authority })
 }
 
 /// `backend_tls`, or what holds where it is not set.
@@ -147,12 +182,13 @@ pub fn login(
 }
 
 /// Encryption for clients that ask for no more. It exists in memory only.
-fn self_signed() -> Result<Arc<ServerConfig>, String> {
+fn self_signed(demands: &Demands) -> Result<Arc<ServerConfig>, String> {
     let names = ["localhost", "127.0.0.1", "::1"].map(String::from);
     let made = rcgen::generate_simple_self_signed(names).map_err(|error| error.to_string())?;
-    server_config(
+    server_config_from(
         made.cert.pem().as_bytes(),
         made.signing_key.serialize_pem().as_bytes(),
+        demands,
     )
     .map_err(|error| error.to_string())
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use rand::CryptoRng;
+use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 /// Length of a data key in bytes.
@@ -27,6 +28,11 @@ impl DataKey {
         let boxed = Box::new(bytes);
         bytes.zeroize();
         Self { bytes: boxed }
+    }
+
+    /// Whether both are one key; takes the same time for all others.
+    pub fn is_same(&self, other: &DataKey) -> bool {
+        self.bytes[..].ct_eq(&other.bytes[..]).into()
     }
 
     pub(crate) fn bytes(&self) -> &[u8; DATA_KEY_LEN] {

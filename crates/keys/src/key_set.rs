@@ -92,7 +92,53 @@ pub struct KeySet {
     ciphers: RwLock<CipherCache>,
 }
 
+/// How the keys of a file differ from those of a running program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeyDifference {
+    /// They are the same.
+    None,
+    /// There are others beside them, or some are gone, or another is used for what is new.
+    Numbers,
+    /// A key has become another one under the same number, or the file is of other keys altogether:
+    /// nothing that was written could be read.
+    Foreign,
+}
+
 impl KeySet {
+    /// How `next` differs from these keys.
+    pub fn difference(&self, next: &KeySet) -> KeyDifference {
+        const PROBE: &[u8] = b"whether both are one key";
+        let is_other = |(id, key): (&KeyId, &DataKey)| {
+            self.data_keys.get(id).is_some_and(|own| !own.is_same(key))
+        };
+        let tag = self.metadata.tag(PROBE);
+        if !next.metadata.verify(PROBE, &tag) || next.data_keys.iter().any(is_other) {
+            return KeyDifference::Foreign;
+        }
+        match self.active == next.active && self.key_ids().eq(next.key_ids()) {
+            true => KeyDifference::None,
+            false => KeyDifference::Numbers,
+        }
+    }
+
+    /// Goes on with the counts of sealed values of those keys, whose place these take: no column
+    /// outruns [`Suite::seal_bound`] by a reload.
+    pub fn continue_counts(&self, before: &KeySet) {
+        let before = before.ciphers.read();
+        let mut cache = self.ciphers.write();
+        let mut counts = before.sealed.clone();
+        for ((cells, _, _), ciphers) in &before.ciphers {
+            let units = ciphers.iter().map(|(_, cipher)| cipher.sealed_units());
+            counts.push((cells.suite(), units.max().unwrap_or_default()));
+        }
+        for (suite, units) in counts {
+            match cache.sealed.iter_mut().find(|(known, _)| *known == suite) {
+                Some((_, most)) => *most = units.max(*most),
+                None => cache.sealed.push((suite, units)),
+            }
+        }
+    }
+
     /// Writes a new key file with a root key, one data key and a metadata key.
     ///
     /// The file has mode 0600 and is on disk when this returns. An existing file is never touched

@@ -41,7 +41,7 @@ mod tests;
 
 pub use error::KeyError;
 pub use key_file::{KeyChange, KeyEntry, Leftover};
-pub use key_set::KeySet;
+pub use key_set::{KeyDifference, KeySet};
 pub use passphrase::{PassphraseCost, stream_key_from_passphrase};
 pub use private_file::{read_private_file, read_secret_file};
 pub use provider::{KeyContext, KeyProvider, KeyPurpose, WrappedKey};

@@ -18,6 +18,7 @@ use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use onionskin_value::Family;
 use zeroize::Zeroizing;
 
+use crate::network::Network;
 use crate::pins::PinFile;
 
 /// How long a connection to the server may take to be made.
@@ -175,6 +176,10 @@ pub struct Config {
     pub pins: Option<Arc<PinFile>>,
     /// TLS for clients that ask for it.
     pub client_tls: Option<Arc<rustls::ServerConfig>>,
+    /// Addresses of balancers, which tell by the PROXY protocol where their clients are.
+    pub proxy_networks: Vec<Network>,
+    /// Clients without it are not let in.
+    pub requires_tls: bool,
     /// TLS towards the server.
     pub backend_tls: BackendTls,
     /// The server's RSA key, where one was configured: passwords may be encrypted under it.

@@ -262,7 +262,7 @@ impl Session {
         self.server.flush()?;
         let done = answer(self, question);
         // whatever the answer, what was known is not certain any more
-        self.shared.accounts.forget(names);
+        self.live.forget(names);
         match (before, &done) {
             (None, _) => {}
             (Some(_), Ok(())) => self.refresh_temporary()?,

@@ -20,12 +20,14 @@ use onionskin_plan::lex::LexError;
 use onionskin_plan::{Action, OpenFrom, ResultItem};
 use onionskin_schema::{Policy, Table};
 use onionskin_value::Family;
+use onionskin_wire::auth::LinkTrust;
 use onionskin_wire::messages::OkPacket;
 use onionskin_wire::{Capabilities, Connection, DefinitionForm, ParamType, Transport};
 
 use crate::bind::{Binder, Values};
 use crate::catalog::KeyedPlan;
 use crate::config::{Backend, BackendTls, Config, LoginLimits};
+use crate::live::Live;
 use crate::login::Login;
 use crate::metrics::{Meter, Metrics};
 use crate::open::{self, Opener};
@@ -167,6 +169,8 @@ impl Stage {
             suite: Suite::Aes,
             policy: Policy::default(),
             client_tls: None,
+            proxy_networks: Vec::new(),
+            requires_tls: false,
             backend_tls: BackendTls::Never,
             backend_rsa_key: None,
             login: LoginLimits::default(),
@@ -192,9 +196,11 @@ impl Stage {
             user: "stage".into(),
             database: None,
             charset: 45,
+            trust: LinkTrust::default(),
             ok,
         };
-        let session = Session::begin(login, shared, Arc::default()).map_err(|e| failed(&e))?;
+        let session =
+            Session::begin(login, Live::new(shared), Arc::default()).map_err(|e| failed(&e))?;
         let database = session.state.database.clone().unwrap_or_default();
         for name in no_tables {
             session.account.know(&database, name, None);

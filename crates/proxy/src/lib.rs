@@ -3,6 +3,9 @@
 //! | file | holds |
 //! |---|---|
 //! | `listener` | accepts clients, one thread each, and ends them |
+//! | `live` | the configuration that holds now, and how sessions come to it |
+//! | `network` | addresses that the configuration lists |
+//! | `gate` | where clients are waited for, until that ends |
 //! | `watch` | one thread that sees the ends of all connections |
 //! | `metrics` | what is counted, and how it is told |
 //! | `observer`, `pulse` | what an operator may know of a running proxy; whether its servers are there |
@@ -46,14 +49,17 @@ mod explain;
 mod faults;
 mod finish;
 mod functions;
+mod gate;
 mod hex;
 #[doc(hidden)]
 pub mod hot_path;
 mod keep_alive;
 mod listener;
+mod live;
 mod login;
 mod long_values;
 mod metrics;
+mod network;
 mod next_transaction;
 mod observer;
 mod open;
@@ -83,24 +89,29 @@ mod unusual;
 mod upsert;
 mod watch;
 
-use std::sync::Arc;
-
 use onionskin_plan::UseScratch;
+use std::sync::Arc;
 
 pub use config::{Backend, BackendTls, Config, FunctionsConfig, LoginLimits, ScratchConfig};
 pub use explain::{Explained, LoadTables, explain, statements};
-pub use listener::{Proxy, Stopper};
+pub use gate::Gate;
+pub use listener::{Proxy, Reload, Reloaded, Stopper};
 pub use metrics::{Exposition, METRICS, MetricHelp};
+pub use network::Network;
 pub use observer::{Observer, Part};
 pub use pins::{PinError, PinFile, findings_at_start};
 
-/// What all sessions share.
+/// What all sessions share under one configuration.
 pub(crate) struct Shared {
     pub config: Config,
+    /// Which of the running proxy's configurations this is: the first is 0.
+    pub edition: u64,
+    /// The part of it that logins depend on.
+    pub login: Arc<login::LoginSettings>,
     pub sessions: Arc<registry::Registry>,
-    pub accounts: catalog::Accounts,
-    pub told: pins::Told,
-    pub cell_memory: row_update::CellMemory,
+    pub accounts: Arc<catalog::Accounts>,
+    pub told: Arc<pins::Told>,
+    pub cell_memory: Arc<row_update::CellMemory>,
     /// What is counted, if anything is.
     pub metrics: Option<Arc<metrics::Metrics>>,
 }
@@ -116,12 +127,59 @@ impl Shared {
 
     pub(crate) fn new(config: Config) -> Arc<Self> {
         Arc::new(Shared {
+            edition: 0,
+            login: Arc::new(login::LoginSettings::of(&config)),
             sessions: Arc::default(),
-            accounts: catalog::Accounts::new(config.pins.clone(), config.policy.clone()),
-            told: pins::Told::default(),
+            accounts: Arc::new(catalog::Accounts::new(rules(&config, 0))),
+            told: Arc::default(),
             metrics: config.counts.then(|| Arc::new(metrics::Metrics::new())),
             config,
-            cell_memory: row_update::CellMemory::default(),
+            cell_memory: Arc::default(),
         })
+    }
+
+    /// The same proxy under another configuration. What is known of tables, and the plans, stay if
+    /// nothing that they rest on has changed.
+    pub(crate) fn with(&self, config: Config) -> Arc<Self> {
+        let edition = self.edition + 1;
+        let before = &self.config;
+        let same_pins = match (&before.pins, &config.pins) {
+            (None, None) => true,
+            (Some(before), Some(pins)) => Arc::ptr_eq(before, pins),
+            _ => false,
+        };
+        let stays = same_pins
+            && before.policy == config.policy
+            && before.suite == config.suite
+            && before.like_index == config.like_index
+            && Arc::ptr_eq(&before.keys, &config.keys);
+        Arc::new(Shared {
+            edition,
+            login: Arc::new(login::LoginSettings::of(&config)),
+            sessions: self.sessions.clone(),
+            accounts: match stays {
+                true => self.accounts.clone(),
+                false => Arc::new(catalog::Accounts::new(rules(&config, edition))),
+            },
+            told: match stays {
+                true => self.told.clone(),
+                false => Arc::default(),
+            },
+            // cells that were read, under keys made of their columns
+            cell_memory: match stays {
+                true => self.cell_memory.clone(),
+                false => Arc::default(),
+            },
+            metrics: self.metrics.clone(),
+            config,
+        })
+    }
+}
+
+fn rules(config: &Config, edition: u64) -> catalog::Rules {
+    catalog::Rules {
+        pins: config.pins.clone(),
+        policy: Arc::new(config.policy.clone()),
+        edition,
     }
 }

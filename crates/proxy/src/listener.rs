@@ -17,6 +17,9 @@
 //! closed as well. Only the reading half of an idle client's socket is shut down: should its next
 //! command be on the way already, it is done and answered, not lost.
 //!
+//! After [`Stopper::hand_over`] another program has the listening sockets. The sessions go on until
+//! they end by themselves, for as long as that call says, and then end in the same way.
+//!
 //! # Before the login
 //!
 //! Connections that are not logged in have a budget of their own ([`admission`]): whoever can reach
@@ -31,11 +34,14 @@
 //! measure.
 
 mod admission;
+mod force;
 mod groups;
+mod origin;
 
 use std::cell::Cell;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
@@ -44,18 +50,25 @@ use std::time::{Duration, Instant};
 
 use onionskin_wire::messages::ErrPacket;
 use onionskin_wire::{Connection, Transport};
+use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use socket2::{Domain, Type};
 
 use crate::Shared;
 use crate::config::Config;
+use crate::gate::Gate;
 use crate::keep_alive::keep_alive;
-use crate::login::{Login, LoginSettings, Timing, login};
-use crate::metrics::{LoginOutcome, Metrics};
+use crate::live::Live;
+use crate::login::{Login, Timing, login};
+use crate::metrics::LoginOutcome;
+use crate::network::Network;
 use crate::observer::Observer;
 use crate::registry::Entry;
 use crate::watch::Watch;
-use admission::{Admission, Place};
+use admission::Place;
+
+use admission::Admission;
+pub use force::{Reload, Reloaded};
 
 /// Clients that wait to be accepted.
 const BACKLOG: i32 = 4096;
@@ -68,8 +81,7 @@ const FILES_BESIDES: u64 = 64;
 pub struct Proxy {
     listener: TcpListener,
     address: SocketAddr,
-    shared: Arc<Shared>,
-    settings: Arc<LoginSettings>,
+    live: Arc<Live>,
     admission: Arc<Admission>,
     stop: Arc<Stop>,
 }
@@ -80,17 +92,27 @@ pub struct Stopper(Arc<Stop>);
 
 struct Stop {
     requested: Arc<AtomicBool>,
-    /// Where a connection wakes the thread that accepts.
-    address: SocketAddr,
+    /// Sessions are not waited for longer than for their commands.
+    at_once: AtomicBool,
+    /// How long they are waited for otherwise.
+    patience: Mutex<Duration>,
+    gate: Gate,
 }
 
 impl Stopper {
     /// Stops accepting and ends the sessions, as described above. Returns at once.
     pub fn stop(&self) {
-        if !self.0.requested.swap(true, Ordering::SeqCst) {
-            // If it fails, the queue is full and the thread awake.
-            let _ = TcpStream::connect_timeout(&self.0.address, Duration::from_secs(1));
-        }
+        self.0.at_once.store(true, Ordering::SeqCst);
+        self.0.requested.store(true, Ordering::SeqCst);
+        self.0.gate.close();
+    }
+
+    /// Stops accepting, since another program has the sockets, and lets the sessions go on until
+    /// they end by themselves, for so long. Returns at once.
+    pub fn hand_over(&self, patience: Duration) {
+        *self.0.patience.lock() = patience;
+        self.0.requested.store(true, Ordering::SeqCst);
+        self.0.gate.close();
     }
 }
 
@@ -98,26 +120,24 @@ impl Proxy {
     /// Binds the address; clients wait from now on, and are served once [`Proxy::run`] is called.
     pub fn bind(config: Config) -> io::Result<Proxy> {
         let listener = listen(&config.listen)?;
+        Self::on(listener, config)
+    }
+
+    /// Takes a socket that is bound already, and listens.
+    pub fn on(listener: TcpListener, config: Config) -> io::Result<Proxy> {
+        listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        allow_open_files(config.max_sessions + Admission::bound(&config.login));
-        let reachable = match address {
-            SocketAddr::V4(a) if a.ip().is_unspecified() => {
-                SocketAddr::from((Ipv4Addr::LOCALHOST, a.port()))
-            }
-            SocketAddr::V6(a) if a.ip().is_unspecified() => {
-                SocketAddr::from((Ipv6Addr::LOCALHOST, a.port()))
-            }
-            other => other,
-        };
+        allow_open_files(&config);
         Ok(Proxy {
             listener,
             address,
-            settings: Arc::new(LoginSettings::of(&config)),
             admission: Admission::new(&config.login),
-            shared: Shared::new(config),
+            live: Live::new(Shared::new(config)),
             stop: Arc::new(Stop {
                 requested: Arc::default(),
-                address: reachable,
+                at_once: AtomicBool::new(false),
+                patience: Mutex::default(),
+                gate: Gate::new()?,
             }),
         })
     }
@@ -127,6 +147,16 @@ impl Proxy {
         self.address
     }
 
+    /// The socket that it listens on, for a program that takes it over.
+    pub fn socket(&self) -> io::Result<TcpListener> {
+        self.listener.try_clone()
+    }
+
+    /// A handle that puts other configurations in force.
+    pub fn reload(&self) -> Reload {
+        Reload::new(self.live.clone(), self.admission.clone())
+    }
+
     /// A handle that ends [`Proxy::run`].
     pub fn stopper(&self) -> Stopper {
         Stopper(self.stop.clone())
@@ -134,35 +164,38 @@ impl Proxy {
 
     /// What can be known of the proxy while it runs, and while it ends.
     pub fn observer(&self) -> io::Result<Observer> {
-        Observer::new(
-            self.shared.clone(),
-            self.stop.requested.clone(),
-            self.settings.clone(),
-        )
+        Observer::new(self.live.clone(), self.stop.requested.clone())
     }
 
     /// Serves clients until stopped.
     pub fn run(self) -> io::Result<()> {
         keep_panics_silent();
-        let watch = self.shared.sessions.watch.get_or_init(Watch::new);
+        let sessions = self.live.current().sessions.clone();
+        let watch = sessions.watch.get_or_init(Watch::new);
         if let Err(error) = watch {
             return Err(io::Error::new(error.kind(), error.to_string()));
         }
-        let shared = self.shared.clone();
+        let watched = sessions.clone();
         let watcher = thread::Builder::new()
             .name("watch".into())
-            .spawn(move || shared.sessions.watch())?;
+            .spawn(move || watched.watch())?;
         let batch = std::env::var_os("ONIONSKIN_SCHEDULER").is_none_or(|v| v != "normal");
         for number in 1.. {
-            let accepted = self.listener.accept();
-            if self.stop.requested.load(Ordering::SeqCst) {
-                break;
-            }
+            let accepted = match self.stop.gate.wait(&[self.listener.as_fd()]) {
+                Ok(Some(_)) => self.listener.accept(),
+                Ok(None) => break,
+                Err(error) => Err(error),
+            };
             match accepted {
                 Ok((socket, peer)) => self.open(number, socket, peer, batch),
-                // The client is gone before its turn.
-                Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // The client is gone before its turn, or another program was faster.
+                Err(e)
+                    if matches!(
+                        e.kind(),
+                        io::ErrorKind::ConnectionAborted
+                            | io::ErrorKind::Interrupted
+                            | io::ErrorKind::WouldBlock
+                    ) => {}
                 // Most likely no file is left for one more socket. Those who wait are served when a
                 // session ends.
                 Err(error) => {
@@ -171,10 +204,12 @@ impl Proxy {
                 }
             }
         }
-        // From here on clients are refused, not left waiting.
+        // From here on clients are refused, not left waiting; or they are another program's.
         drop(self.listener);
-        self.shared.sessions.end();
-        if let Some(Ok(watch)) = self.shared.sessions.watch.get() {
+        let until = Instant::now() + *self.stop.patience.lock();
+        sessions.wait_for_end(until, || self.stop.at_once.load(Ordering::SeqCst));
+        sessions.end();
+        if let Some(Ok(watch)) = sessions.watch.get() {
             watch.end();
         }
         // It does nothing that can panic, and if it did, nothing is lost with it.
@@ -194,21 +229,25 @@ impl Proxy {
                 return;
             }
         };
-        let max = self.shared.config.max_sessions;
-        let Some(entry) = self.shared.sessions.enter(number, handle, max) else {
+        let shared = self.live.current();
+        let max = shared.config.max_sessions;
+        let Some(entry) = shared.sessions.enter(number, handle, max) else {
             tracing::warn!(session = number, %peer, max, "too many sessions");
-            if let Some(metrics) = &self.shared.metrics {
+            if let Some(metrics) = &shared.metrics {
                 metrics.login(LoginOutcome::TurnedAway);
             }
             turn_away(socket, 1040, "Too many connections");
             return;
         };
-        let shared = self.shared.clone();
+        let live = self.live.clone();
         let second = socket.try_clone();
-        let settings = self.settings.clone();
         let accepted = Instant::now();
-        let deadline = accepted + self.shared.config.login.time;
-        let place = self.admission.arrive(peer.ip());
+        let deadline = accepted + shared.config.login.time;
+        let is_balancer = |network: &Network| network.contains(peer.ip());
+        let is_told = shared.config.proxy_networks.iter().any(is_balancer);
+        // a balancer's client has a place of its own, once it is known who it is
+        let place = (!is_told).then(|| self.admission.arrive(peer.ip()));
+        let admission = self.admission.clone();
         let spawned = thread::Builder::new()
             .name(format!("session-{number}"))
             .stack_size(onionskin_plan::SESSION_STACK)
@@ -218,10 +257,17 @@ impl Proxy {
                 }
                 IN_SESSION.set(true);
                 if catch_unwind(AssertUnwindSafe(|| {
-                    let metrics = shared.metrics.as_deref();
-                    let login = let_in(&entry, socket, peer, place, deadline, &settings, metrics);
+                    let place = match place {
+                        Some(place) => Some((peer, place)),
+                        None => told(&entry, &socket, peer, &live)
+                            .map(|peer| (peer, admission.arrive(peer.ip()))),
+                    };
+                    let Some((peer, place)) = place else {
+                        return;
+                    };
+                    let login = let_in(&entry, socket, peer, place, deadline, &live);
                     if let Some(login) = login {
-                        serve(&shared, &entry, login, peer, accepted);
+                        serve(&live, &entry, login, peer, accepted);
                     }
                 }))
                 .is_err()
@@ -238,6 +284,32 @@ impl Proxy {
     }
 }
 
+/// Where the client of a balancer is. `None`: the balancer does not say so, and is refused.
+fn told(entry: &Entry, socket: &TcpStream, peer: SocketAddr, live: &Live) -> Option<SocketAddr> {
+    match origin::read(socket) {
+        Ok(client) => Some(client.unwrap_or(peer)),
+        Err(error) => {
+            tracing::warn!(
+                session = entry.number,
+                %peer,
+                %error,
+                "a peer of proxy_networks does not begin with a header of the PROXY protocol"
+            );
+            if let Some(metrics) = &live.current().metrics {
+                metrics.login(LoginOutcome::Refused);
+            }
+            if let Ok(socket) = socket.try_clone() {
+                turn_away(
+                    socket,
+                    1043,
+                    "Bad handshake: a header of the PROXY protocol is missing",
+                );
+            }
+            None
+        }
+    }
+}
+
 /// Waits for a place, and has the client log in. `None`: it did not, and has been told why.
 fn let_in(
     entry: &Entry,
@@ -245,12 +317,12 @@ fn let_in(
     peer: SocketAddr,
     place: Place,
     whole: Instant,
-    settings: &LoginSettings,
-    metrics: Option<&Metrics>,
+    live: &Live,
 ) -> Option<Login> {
     let session = entry.number;
+    let metrics = live.current().metrics.clone();
     let count = |outcome| {
-        if let Some(metrics) = metrics {
+        if let Some(metrics) = &metrics {
             metrics.login(outcome);
         }
     };
@@ -272,7 +344,9 @@ fn let_in(
     if let Ok(second) = socket.try_clone() {
         place.hold(second);
     }
-    match login(Transport::Tcp(socket), session, settings, &timing) {
+    // what holds now: it may have waited
+    let settings = live.current().login.clone();
+    match login(Transport::Tcp(socket), session, &settings, &timing) {
         Ok(Some(login)) => {
             count(LoginOutcome::Ok);
             place.has_logged_in();
@@ -295,7 +369,7 @@ fn let_in(
 }
 
 /// One session, from its login to its end.
-fn serve(shared: &Arc<Shared>, entry: &Entry, mut login: Login, peer: SocketAddr, begin: Instant) {
+fn serve(live: &Arc<Live>, entry: &Entry, mut login: Login, peer: SocketAddr, begin: Instant) {
     let session = entry.number;
     let id = login.connection_id;
     let server = login.server.transport().try_clone_socket();
@@ -321,10 +395,10 @@ fn serve(shared: &Arc<Shared>, entry: &Entry, mut login: Login, peer: SocketAddr
         login_ms = begin.elapsed().as_millis() as u64,
         "session opened"
     );
-    if let Some(metrics) = &shared.metrics {
+    if let Some(metrics) = &live.current().metrics {
         metrics.session();
     }
-    crate::session::run(login, shared.clone(), entry.activity.clone());
+    crate::session::run(login, live.clone(), entry.activity.clone());
     tracing::info!(
         session,
         id,
@@ -383,7 +457,8 @@ fn has_left(socket: &TcpStream) -> bool {
 
 /// Raises the limit of open files, as far as it goes, to what so many sessions need. Shells set it
 /// to 1024.
-fn allow_open_files(sessions: usize) {
+fn allow_open_files(config: &Config) {
+    let sessions = config.max_sessions + Admission::bound(&config.login);
     let wanted = FILES_PER_SESSION * sessions as u64 + FILES_BESIDES;
     let limit = getrlimit(Resource::Nofile);
     let (Some(current), maximum) = (limit.current, limit.maximum) else {

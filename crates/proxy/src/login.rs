@@ -70,6 +70,7 @@ mod probe;
 mod settings;
 
 use onionskin_value::Family;
+use onionskin_wire::auth::LinkTrust;
 use onionskin_wire::messages::{ErrPacket, InitialHandshake};
 use onionskin_wire::trace::{Peer, Tracer};
 use onionskin_wire::{Capabilities, Connection, DefinitionForm, Transport};
@@ -104,6 +105,8 @@ pub(crate) struct Login {
     pub database: Option<String>,
     /// Low byte of the collation that the client asked for.
     pub charset: u8,
+    /// What makes the connection to the server fit for a password.
+    pub trust: LinkTrust,
     /// Payload of the server's last OK, not yet passed on. The client's sequence number is right
     /// for it.
     pub ok: Vec<u8>,
@@ -134,6 +137,7 @@ pub(crate) fn login(
             user: agreed.user,
             database: agreed.database,
             charset: agreed.charset,
+            trust: settings.trust.clone(),
             ok,
         })),
         Ok(None) => Ok(None),

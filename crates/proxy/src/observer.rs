@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::Shared;
+use crate::live::Live;
 use crate::login::{LoginSettings, probe};
 use crate::metrics::{Exposition, Gauges, encode};
 use crate::pulse::Pulse;
@@ -32,7 +32,7 @@ pub struct Part {
 
 /// What is known of a running proxy.
 pub struct Observer {
-    shared: Arc<Shared>,
+    live: Arc<Live>,
     draining: Arc<AtomicBool>,
     /// Since 1970.
     started: f64,
@@ -41,21 +41,18 @@ pub struct Observer {
 }
 
 impl Observer {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        draining: Arc<AtomicBool>,
-        settings: Arc<LoginSettings>,
-    ) -> io::Result<Observer> {
-        let server = pulse("server probe", settings)?;
-        let engine = match &shared.config.scratch {
+    pub(crate) fn new(live: Arc<Live>, draining: Arc<AtomicBool>) -> io::Result<Observer> {
+        let asked = live.clone();
+        let server = pulse("server probe", move || asked.current().login.clone())?;
+        let engine = match &live.current().config.scratch {
             Some(engine) => {
-                let settings = LoginSettings::of_engine(engine);
-                Some(pulse("scratch probe", Arc::new(settings))?)
+                let settings = Arc::new(LoginSettings::of_engine(engine));
+                Some(pulse("scratch probe", move || settings.clone())?)
             }
             None => None,
         };
         Ok(Observer {
-            shared,
+            live,
             draining,
             started: since_1970(),
             server,
@@ -71,7 +68,7 @@ impl Observer {
                 name: "proxy",
                 fault: draining.then(|| "is ending: sessions are drained".into()),
             },
-            // They are read at the start, and a start without them fails.
+            // They are read at the start and by a reload, and either fails without them.
             Part {
                 name: "keys",
                 fault: None,
@@ -92,20 +89,23 @@ impl Observer {
 
     /// All metrics as text; `None` if nothing is counted.
     pub fn metrics(&self, form: Exposition) -> Option<String> {
-        let metrics = self.shared.metrics.as_ref()?;
+        let shared = self.live.current();
+        let metrics = shared.metrics.as_ref()?;
         let parts = self.parts();
         let ready = parts.iter().map(|p| (p.name, p.fault.is_none()));
         let gauges = Gauges {
             started: self.started,
             ready: ready.collect(),
-            plans: self.shared.accounts.plans() as u64,
-            sessions: self.shared.sessions.logged_in() as u64,
+            plans: shared.accounts.plans() as u64,
+            sessions: shared.sessions.logged_in() as u64,
+            edition: shared.edition,
         };
         Some(encode(metrics, gauges, form))
     }
 
     fn server_fault(&self) -> Option<String> {
-        let metrics = self.shared.metrics.as_ref();
+        let shared = self.live.current();
+        let metrics = shared.metrics.as_ref();
         match metrics.is_some_and(|metrics| metrics.heard_within(LATELY)) {
             true => None,
             false => self.server.verdict().err(),
@@ -118,9 +118,12 @@ fn since_1970() -> f64 {
     since.unwrap_or_default().as_secs_f64()
 }
 
-fn pulse(name: &str, settings: Arc<LoginSettings>) -> io::Result<Arc<Pulse>> {
+fn pulse(
+    name: &str,
+    settings: impl Fn() -> Arc<LoginSettings> + Send + 'static,
+) -> io::Result<Arc<Pulse>> {
     Pulse::begin(name, move || {
-        probe(&settings, Instant::now() + PROBE).map_err(|error| {
+        probe(&settings(), Instant::now() + PROBE).map_err(|error| {
             let text = error.to_string();
             let fault = text.strip_prefix("server: ").unwrap_or(&text);
             fault.to_owned()

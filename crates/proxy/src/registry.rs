@@ -128,6 +128,24 @@ impl Registry {
         self.sessions.lock().logged_in
     }
 
+    /// How many sessions are in a command that began under an earlier configuration.
+    pub(crate) fn busy_before(&self, edition: u64) -> usize {
+        let sessions = self.sessions.lock();
+        let activities = sessions.by_number.values().map(|h| &h.activity);
+        activities
+            .filter(|activity| activity.is_busy() && activity.edition() < edition)
+            .count()
+    }
+
+    /// Waits until all sessions have ended by themselves, those included that are logging in, or
+    /// somebody does not want to wait any more.
+    pub(crate) fn wait_for_end(&self, until: Instant, hurries: impl Fn() -> bool) {
+        let mut sessions = self.sessions.lock();
+        while !sessions.by_number.is_empty() && Instant::now() < until && !hurries() {
+            self.left.wait_for(&mut sessions, TICK);
+        }
+    }
+
     /// Ends all sessions and waits for them.
     pub(crate) fn end(&self) {
         let mut sessions = self.sessions.lock();

@@ -184,7 +184,7 @@ impl Account {
         let refers = |column: &Column| column.refers_to_plaintext;
         !table.is_protected()
             && table.columns.iter().any(refers)
-            && self.policy.enforces_in(&table.database, &table.name)
+            && self.rules.policy.enforces_in(&table.database, &table.name)
     }
 
     /// What the account has used of late.
@@ -202,7 +202,7 @@ impl Account {
                 continue;
             };
             // the scratch engine gets plain tables as they are known here
-            let is_enforced = self.policy.enforces_in(&table.database, &table.name);
+            let is_enforced = self.rules.policy.enforces_in(&table.database, &table.name);
             let kind = match table.is_protected() || entry.is_whole() || is_enforced {
                 true => &mut wanted.whole,
                 false => &mut wanted.others,

@@ -26,7 +26,7 @@
 //! either. A client that has closed its sending half gets the answers to what it has sent, if each
 //! statement takes less than [`PATIENCE`].
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -42,6 +42,8 @@ pub(crate) type EndsEngine = Box<dyn FnOnce() + Send>;
 pub(crate) struct Activity {
     /// [`BUSY`], [`SERVER_GONE`], [`CUT`], and above them the number of commands, which wraps.
     state: AtomicU32,
+    /// The configuration under which the session's command runs, by its edition.
+    edition: AtomicU64,
     /// How to end what the session does at the scratch engine, if it has a session there.
     engine: Mutex<Option<EndsEngine>>,
 }
@@ -67,12 +69,23 @@ impl Activity {
     #[inline]
     pub fn begin(&self, rested: bool) {
         let step = if rested { COMMAND | BUSY } else { COMMAND };
-        self.state.fetch_add(step, Ordering::AcqRel);
+        // see [`crate::live::Live::is_current`] for the order
+        self.state.fetch_add(step, Ordering::SeqCst);
+    }
+
+    /// The configuration under which the session runs from now on.
+    pub fn runs_under(&self, edition: u64) {
+        self.edition.store(edition, Ordering::SeqCst);
+    }
+
+    /// The same.
+    pub fn edition(&self) -> u64 {
+        self.edition.load(Ordering::SeqCst)
     }
 
     /// Whether the session is in a command.
     pub fn is_busy(&self) -> bool {
-        self.state.load(Ordering::Acquire) & BUSY != 0
+        self.state.load(Ordering::SeqCst) & BUSY != 0
     }
 
     /// Whether the server has ended its connection.

@@ -9,8 +9,13 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::server::ParsedCertificate;
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig, SignatureScheme};
+use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::version::TLS13;
+use rustls::{
+    ALL_VERSIONS, ClientConfig, DigitallySignedStruct, RootCertStore, ServerConfig,
+    SignatureScheme, SupportedProtocolVersion,
+};
 
 use crate::error::{WireError, WireResult};
 
@@ -74,10 +79,55 @@ fn is_pem(bytes: &[u8]) -> bool {
 /// For the clients' side: the proxy's certificate, with those of the authorities between if there
 /// are any, and its key; PEM or DER. TLS 1.2 and 1.3.
 pub fn server_config(certificate_chain: &[u8], key: &[u8]) -> WireResult<Arc<ServerConfig>> {
-    let config = ServerConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(certificates(certificate_chain)?, private_key(key)?)?;
+    server_config_from(certificate_chain, key, &Demands::default())
+}
+
+/// The oldest version of TLS that is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MinVersion {
+    /// TLS 1.2
+    #[default]
+    Tls12,
+    /// TLS 1.3
+    Tls13,
+}
+
+/// What clients have to bring.
+#[derive(Clone, Debug, Default)]
+pub struct Demands {
+    /// The version of TLS.
+    pub oldest: MinVersion,
+    /// A certificate by it.
+    pub authority: Option<Arc<dyn ClientCertVerifier>>,
+}
+
+impl Demands {
+    /// The authority whose certificates clients have to show; PEM.
+    pub fn authority(pem: &[u8]) -> WireResult<Arc<dyn ClientCertVerifier>> {
+        let roots = authorities(pem)?;
+        WebPkiClientVerifier::builder_with_provider(roots, provider())
+            .build()
+            .map_err(|_| WireError::Malformed("certificate file of the authority"))
+    }
+}
+
+/// The same, to clients that bring what is demanded.
+pub fn server_config_from(
+    certificate_chain: &[u8],
+    key: &[u8],
+    demands: &Demands,
+) -> WireResult<Arc<ServerConfig>> {
+    let versions: &[&SupportedProtocolVersion] = match demands.oldest {
+        MinVersion::Tls12 => ALL_VERSIONS,
+        MinVersion::Tls13 => &[&TLS13],
+    };
+    let builder =
+        ServerConfig::builder_with_provider(provider()).with_protocol_versions(versions)?;
+    let builder = match &demands.authority {
+        Some(authority) => builder.with_client_cert_verifier(authority.clone()),
+        None => builder.with_no_client_auth(),
+    };
+    let config = builder.with_single_cert(certificates(certificate_chain)?, private_key(key)?)?;
     Ok(Arc::new(config))
 }
 

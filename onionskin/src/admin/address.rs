@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -71,7 +72,9 @@ impl AdminAddress {
                 }
                 Err(last)
             }
-            Backend::Unix(path) => bind_unix(path),
+            Backend::Unix(path) => {
+                bind_unix(path, SOCKET_MODE).map(|listener| Listener::Unix(listener, path.clone()))
+            }
         }
     }
 }
@@ -87,13 +90,13 @@ fn bind_tcp(address: SocketAddr) -> io::Result<Listener> {
 }
 
 /// Nobody can connect before the mode is set: a socket that does not listen refuses.
-fn bind_unix(path: &Path) -> io::Result<Listener> {
+pub fn bind_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
     remove_abandoned(path)?;
     let socket = socket2::Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&SockAddr::unix(path)?)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(SOCKET_MODE))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))?;
     socket.listen(BACKLOG)?;
-    Ok(Listener::Unix(UnixListener::from(socket), path.to_owned()))
+    Ok(UnixListener::from(socket))
 }
 
 /// Removes a socket that nobody listens on any more: a process that is killed leaves it behind.
@@ -114,6 +117,38 @@ fn remove_abandoned(path: &Path) -> io::Result<()> {
 }
 
 impl Listener {
+    /// One that another program has bound, if it is at this address.
+    pub fn inherited(socket: OwnedFd, wanted: &AdminAddress) -> Option<Listener> {
+        match &wanted.0 {
+            Backend::Unix(path) => {
+                let listener = UnixListener::from(socket);
+                let address = listener.local_addr().ok()?;
+                let is_same = address.as_pathname() == Some(path.as_path());
+                is_same.then(|| Listener::Unix(listener, path.clone()))
+            }
+            Backend::Tcp { host, port } => {
+                let listener = TcpListener::from(socket);
+                let address = listener.local_addr().ok()?;
+                let mut wanted = (host.as_str(), *port).to_socket_addrs().ok()?;
+                let is_same = wanted.any(|wanted| wanted == address);
+                is_same.then_some(Listener::Tcp(listener, address))
+            }
+        }
+    }
+
+    /// Whoever accepts waits at a gate.
+    pub fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Listener::Tcp(listener, _) => listener.set_nonblocking(true),
+            Listener::Unix(listener, _) => listener.set_nonblocking(true),
+        }
+    }
+
+    /// A second handle, for a program that takes over.
+    pub fn duplicate(&self) -> io::Result<OwnedFd> {
+        self.as_fd().try_clone_to_owned()
+    }
+
     /// Waits for a connection.
     pub fn accept(&self) -> io::Result<Socket> {
         match self {
@@ -127,6 +162,15 @@ impl Listener {
         match self {
             Listener::Tcp(..) => None,
             Listener::Unix(_, path) => Some(path.clone()),
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Listener::Tcp(listener, _) => listener.as_fd(),
+            Listener::Unix(listener, _) => listener.as_fd(),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use onionskin_proxy::{Exposition, Observer};
+use parking_lot::RwLock;
 
 use super::request::{Request, Unread};
 use super::token::Token;
@@ -22,7 +23,7 @@ pub struct Answer {
 /// Knows the answers.
 pub struct Clerk {
     observer: Observer,
-    token: Option<Token>,
+    token: RwLock<Option<Token>>,
 }
 
 impl Answer {
@@ -91,7 +92,15 @@ enum Access {
 impl Clerk {
     /// Tells what the observer sees; to those who show the token, if there is one.
     pub fn new(observer: Observer, token: Option<Token>) -> Self {
-        Clerk { observer, token }
+        Clerk {
+            observer,
+            token: RwLock::new(token),
+        }
+    }
+
+    /// Asks for another token from now on.
+    pub fn set_token(&self, token: Option<Token>) {
+        *self.token.write() = token;
     }
 
     /// The answer to a request.
@@ -119,7 +128,7 @@ impl Clerk {
     /// Health checks of balancers and of Kubernetes have no place for a secret: what they need is a
     /// status, and that is told to everybody.
     fn access(&self, request: &Request) -> Access {
-        match (&self.token, &request.authorization) {
+        match (&*self.token.read(), &request.authorization) {
             (None, _) => Access::Full,
             (Some(_), None) => Access::Status,
             (Some(token), Some(shown)) if token.is_shown_in(shown) => Access::Full,

@@ -7,10 +7,12 @@
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use onionskin_proxy::Gate;
 use onionskin_wire::Socket;
 use parking_lot::{Condvar, Mutex};
 
@@ -58,15 +60,27 @@ impl Desk {
         }
     }
 
-    /// Accepts connections for ever.
-    pub fn run(self: &Arc<Self>, listener: &Listener) {
+    /// Whoever knows the answers.
+    pub fn clerk(&self) -> &Clerk {
+        &self.clerk
+    }
+
+    /// Accepts connections until the gate is closed.
+    pub fn run(self: &Arc<Self>, listener: &Listener, gate: &Gate) {
         for number in 0.. {
-            match listener.accept() {
+            let accepted = match gate.wait(&[listener.as_fd()]) {
+                Ok(Some(_)) => listener.accept(),
+                Ok(None) => return,
+                Err(error) => Err(error),
+            };
+            match accepted {
                 Ok(socket) => self.open(number, socket),
                 Err(e)
                     if matches!(
                         e.kind(),
-                        ErrorKind::ConnectionAborted | ErrorKind::Interrupted
+                        ErrorKind::ConnectionAborted
+                            | ErrorKind::Interrupted
+                            | ErrorKind::WouldBlock
                     ) => {}
                 // Most likely no file is left for one more socket.
                 Err(error) => {

@@ -26,19 +26,20 @@ mod request;
 mod token;
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
-use onionskin_proxy::Proxy;
+use onionskin_proxy::{Gate, Proxy};
 
-pub use address::AdminAddress;
+pub use address::{AdminAddress, bind_unix};
+pub use token::Token;
 
 use crate::{config_file::ConfigFile, error::CommandError};
 use address::Listener;
 use answer::Clerk;
 use desk::Desk;
-use token::Token;
 
 /// The administration address, bound and not served yet.
 pub struct Admin {
@@ -48,37 +49,65 @@ pub struct Admin {
 
 /// The administration address while it is served.
 pub struct Served {
+    desk: Arc<Desk>,
+    gate: Arc<Gate>,
     /// The file of a Unix socket.
     file: Option<PathBuf>,
+    /// For a program that takes over.
+    socket: Option<OwnedFd>,
+}
+
+/// The token that the configuration names, if it needs one or names one. An address that everybody
+/// could read is an error.
+pub fn token(file: &ConfigFile) -> Result<Option<Token>, CommandError> {
+    let Some(address) = &file.admin else {
+        return match &file.admin_token_file {
+            None => Ok(None),
+            Some(_) => Err(CommandError::AdminToken(
+                "without admin there is nothing that asks for a token; set admin, or leave it out"
+                    .into(),
+            )),
+        };
+    };
+    let token = match &file.admin_token_file {
+        Some(path) => Some(Token::read(&file.folder().join(path))?),
+        None => None,
+    };
+    let is_local = address
+        .is_local()
+        .map_err(|source| CommandError::AdminListen {
+            address: address.to_string(),
+            source,
+        })?;
+    match token.is_none() && !is_local {
+        true => Err(CommandError::OpenAdmin {
+            address: address.to_string(),
+        }),
+        false => Ok(token),
+    }
 }
 
 impl Admin {
-    /// Binds what the configuration says; `None` if it says nothing. The token is read first: an
-    /// address that everybody could read is never bound.
-    pub fn bind(file: &ConfigFile) -> Result<Option<Admin>, CommandError> {
+    /// Binds what the configuration says; `None` if it says nothing. `inherited` is a socket that
+    /// listens already, and is used if it is at that address.
+    pub fn bind(
+        file: &ConfigFile,
+        token: Option<Token>,
+        inherited: Option<OwnedFd>,
+    ) -> Result<Option<Admin>, CommandError> {
         let Some(address) = &file.admin else {
-            return match &file.admin_token_file {
-                None => Ok(None),
-                Some(_) => Err(CommandError::AdminToken(
-                    "without admin there is nothing that asks for a token; set admin, or leave it out"
-                        .into(),
-                )),
-            };
+            return Ok(None);
         };
-        let token = match &file.admin_token_file {
-            Some(path) => Some(Token::read(&file.folder().join(path))?),
-            None => None,
+        let inherited = inherited.and_then(|socket| Listener::inherited(socket, address));
+        let bound = match inherited {
+            Some(listener) => Ok(listener),
+            None => address.bind(),
         };
-        let failed = |source| CommandError::AdminListen {
+        let listener = bound.and_then(|listener| listener.set_nonblocking().map(|()| listener));
+        let listener = listener.map_err(|source| CommandError::AdminListen {
             address: address.to_string(),
             source,
-        };
-        if token.is_none() && !address.is_local().map_err(failed)? {
-            return Err(CommandError::OpenAdmin {
-                address: address.to_string(),
-            });
-        }
-        let listener = address.bind().map_err(failed)?;
+        })?;
         Ok(Some(Admin { listener, token }))
     }
 
@@ -88,10 +117,39 @@ impl Admin {
         let file = self.listener.file();
         tracing::info!("administration address {}", self.listener);
         let desk = Arc::new(Desk::new(clerk));
+        let gate = Arc::new(Gate::new()?);
+        let socket = self.listener.duplicate()?;
+        let (at, until) = (desk.clone(), gate.clone());
         thread::Builder::new()
             .name("admin".into())
-            .spawn(move || desk.run(&self.listener))?;
-        Ok(Served { file })
+            .spawn(move || at.run(&self.listener, &until))?;
+        Ok(Served {
+            desk,
+            gate,
+            file,
+            socket: Some(socket),
+        })
+    }
+}
+
+impl Served {
+    /// Asks for another token from now on.
+    pub fn set_token(&self, token: Option<Token>) {
+        self.desk.clerk().set_token(token);
+    }
+
+    /// The socket, for a program that takes over.
+    pub fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Nobody is answered here from now on. The file stays if another program answers by it.
+    pub fn close(&mut self, file_stays: bool) {
+        if file_stays {
+            self.file = None;
+        }
+        self.socket = None;
+        self.gate.close();
     }
 }
 

@@ -140,6 +140,8 @@ fn bind(
         suite: Suite::Aes,
         policy: Policy::default(),
         client_tls: None,
+        proxy_networks: Vec::new(),
+        requires_tls: false,
         backend_tls: BackendTls::Never,
         backend_rsa_key: None,
         login: LoginLimits::default(),

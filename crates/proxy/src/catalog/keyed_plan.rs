@@ -34,6 +34,7 @@ impl Account {
             plan,
             ciphers,
             generation,
+            edition: self.rules.edition,
             shown: RwLock::default(),
             basis,
             label,

@@ -180,7 +180,7 @@ impl Account {
                 self.look_again(server, keys, &mut found, database, &names)?;
             }
             for table in &mut found.tables {
-                mark_references(&self.policy, table, |sql| texts(server, sql))?;
+                mark_references(&self.rules.policy, table, |sql| texts(server, sql))?;
             }
             match self.take_found(database, &names, found, look)? {
                 Some(differs) => changed |= differs,

@@ -57,15 +57,30 @@ pub(crate) struct Accounts {
     shared: RwLock<HashMap<String, Arc<Account>>>,
     /// Those of single sessions: see [`Account::private`].
     private: RwLock<Vec<Weak<Account>>>,
-    pins: Option<Arc<PinFile>>,
-    policy: Arc<Policy>,
+    rules: Rules,
+}
+
+/// What an account's plans rest on beside the schema.
+#[derive(Clone, Default)]
+pub(crate) struct Rules {
+    pub pins: Option<Arc<PinFile>>,
+    pub policy: Arc<Policy>,
+    /// Which configuration of the running proxy they belong to: the first is 0.
+    pub edition: u64,
+}
+
+impl Rules {
+    /// Where the generations of shared snapshots begin: no plan that was made under other rules
+    /// counts as fresh under these.
+    fn first_generation(&self) -> u64 {
+        (self.edition << 32) + 1
+    }
 }
 
 impl Accounts {
-    pub fn new(pins: Option<Arc<PinFile>>, policy: Policy) -> Self {
+    pub fn new(rules: Rules) -> Self {
         Accounts {
-            pins,
-            policy: Arc::new(policy),
+            rules,
             ..Accounts::default()
         }
     }
@@ -90,18 +105,24 @@ impl Accounts {
             self.shared
                 .write()
                 .entry(name.to_string())
-                .or_insert_with(|| {
-                    Arc::new(Account::new(self.pins.clone(), Arc::clone(&self.policy)))
-                }),
+                .or_insert_with(|| Arc::new(Account::new(self.rules.clone()))),
         )
     }
 
     /// A snapshot for one session, which lives as long as the session holds it.
     pub fn private(&self) -> Arc<Account> {
-        let account = Arc::new(Account::private(
-            self.pins.clone(),
-            Arc::clone(&self.policy),
-        ));
+        self.keep_private(Account::private(self.rules.clone()))
+    }
+
+    /// A session's snapshot goes on under these rules: its temporary tables are what they were.
+    pub fn private_after(&self, before: &Account) -> Arc<Account> {
+        let mut account = Account::private(self.rules.clone());
+        account.temporary = before.temporary.as_ref().map(TemporaryTables::copy);
+        self.keep_private(account)
+    }
+
+    fn keep_private(&self, account: Account) -> Arc<Account> {
+        let account = Arc::new(account);
         let mut private = self.private.write();
         private.retain(|a| a.strong_count() > 0);
         private.push(Arc::downgrade(&account));
@@ -156,24 +177,22 @@ pub(crate) struct Account {
     /// Temporary tables of the one session whose account this is; `None` for accounts that sessions
     /// share.
     temporary: Option<TemporaryTables>,
-    pub policy: Arc<Policy>,
-    pins: Option<Arc<PinFile>>,
+    pub rules: Rules,
     /// See [`PinFile::refresh`].
     pins_seen: AtomicU64,
 }
 
 impl Account {
-    fn new(pins: Option<Arc<PinFile>>, policy: Arc<Policy>) -> Self {
+    fn new(rules: Rules) -> Self {
         // plans that this account makes rest on the pins as they are now
-        let seen = pins.as_ref().map_or(0, |pins| pins.version());
+        let seen = rules.pins.as_ref().map_or(0, |pins| pins.version());
         Account {
-            policy,
-            pins,
+            generation: AtomicU64::new(rules.first_generation()),
+            rules,
             pins_seen: AtomicU64::new(seen),
             lists: RwLock::default(),
             tables: RwLock::default(),
             turns: Turns::default(),
-            generation: AtomicU64::new(1),
             epoch: AtomicU64::new(0),
             spaces: PlanSpaces::default(),
             temporary: None,
@@ -183,11 +202,11 @@ impl Account {
     /// The snapshot of one session that has temporary tables with protected columns. Generations
     /// begin far from those of shared snapshots: no statement that was planned before counts as
     /// fresh.
-    fn private(pins: Option<Arc<PinFile>>, policy: Arc<Policy>) -> Self {
+    fn private(rules: Rules) -> Self {
         Account {
-            generation: AtomicU64::new(1 << 62),
+            generation: AtomicU64::new((1 << 62) + rules.first_generation()),
             temporary: Some(TemporaryTables::default()),
-            ..Account::new(pins, policy)
+            ..Account::new(rules)
         }
     }
 
@@ -240,6 +259,11 @@ impl Account {
         self.epoch.load(Ordering::Acquire)
     }
 
+    /// Whether a plan was made under the rules of this snapshot.
+    pub fn made(&self, keyed: &KeyedPlan) -> bool {
+        keyed.edition == self.rules.edition
+    }
+
     /// The plans under one combination of settings, which has this key.
     pub fn space(&self, key: Vec<u8>, settings: Settings) -> Arc<PlanSpace> {
         self.spaces.get(key, settings)
@@ -248,7 +272,7 @@ impl Account {
     /// Reads the pins again if their file has changed. Returns whether there are others than this
     /// account has seen.
     pub fn refresh_pins(&self, keys: &KeySet) -> bool {
-        let Some(pins) = &self.pins else {
+        let Some(pins) = &self.rules.pins else {
             return false;
         };
         let version = pins.refresh(keys);
@@ -334,7 +358,7 @@ impl Catalog for Account {
     }
 
     fn pinned(&self, database: &str, name: &str) -> Option<Arc<PinnedTable>> {
-        let pinned = self.pins.as_ref()?.get(database, name)?;
+        let pinned = self.rules.pins.as_ref()?.get(database, name)?;
         // a temporary table is the session's own
         let key = TableName::new(database, name);
         (!self.is_temporary(&key)).then_some(pinned)

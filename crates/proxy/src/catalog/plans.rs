@@ -30,6 +30,8 @@ pub(crate) struct KeyedPlan {
     pub ciphers: Vec<Arc<ColumnCipher>>,
     /// Of what was known of tables when it was made.
     pub generation: u64,
+    /// Of the rules that it was made under.
+    pub edition: u64,
     /// What the result's definitions were the last time.
     pub shown: RwLock<Option<Arc<Shown>>>,
     /// The ages of the lists and tables that it rests on.

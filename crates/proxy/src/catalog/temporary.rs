@@ -26,6 +26,11 @@ pub(crate) fn folded(table: &TableName) -> TableName {
 }
 
 impl TemporaryTables {
+    /// The same tables, for the snapshot that takes this one's place.
+    pub fn copy(&self) -> Self {
+        TemporaryTables(RwLock::new(self.0.read().clone()))
+    }
+
     pub fn names(&self) -> Vec<TableName> {
         self.0
             .read()

@@ -1,9 +1,7 @@
-use std::sync::Arc;
-
 use onionskin_plan::{Catalog, Known};
 use onionskin_schema::Table;
 
-use super::{Account, NAMES};
+use super::{Account, NAMES, Rules};
 
 fn known(account: &Account, name: &str) -> bool {
     !matches!(account.table("app", name), Known::Unknown)
@@ -11,7 +9,7 @@ fn known(account: &Account, name: &str) -> bool {
 
 #[test]
 fn names_that_are_no_tables_are_forgotten_first() {
-    let account = Account::new(None, Arc::default());
+    let account = Account::new(Rules::default());
     let table = Table {
         database: "app".into(),
         name: "t".into(),

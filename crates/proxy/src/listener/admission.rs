@@ -28,8 +28,8 @@ use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -47,8 +47,8 @@ const GRACE: Duration = Duration::from_millis(250);
 
 /// The budget.
 pub(crate) struct Admission {
-    logins: usize,
-    per_group: usize,
+    logins: AtomicUsize,
+    per_group: AtomicUsize,
     clock: Box<dyn Fn() -> Instant + Send + Sync>,
     state: Mutex<State>,
 }
@@ -109,11 +109,26 @@ impl Admission {
         clock: impl Fn() -> Instant + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Admission {
-            logins: limits.logins,
-            per_group: limits.logins_per_address,
+            logins: AtomicUsize::new(limits.logins),
+            per_group: AtomicUsize::new(limits.logins_per_address),
             clock: Box::new(clock),
             state: Mutex::default(),
         })
+    }
+
+    /// Other limits from now on. Logins that go on are not ended.
+    pub fn set_limits(&self, limits: &LoginLimits) {
+        self.logins.store(limits.logins, Relaxed);
+        self.per_group.store(limits.logins_per_address, Relaxed);
+        self.settle(&mut self.state.lock(), (self.clock)());
+    }
+
+    fn logins(&self) -> usize {
+        self.logins.load(Relaxed)
+    }
+
+    fn per_group(&self) -> usize {
+        self.per_group.load(Relaxed)
     }
 
     /// Connections that are not logged in, at most: in the line, parked, and logging in.
@@ -138,7 +153,7 @@ impl Admission {
             group: Group::of(address),
             verdict: place.turn.clone(),
         });
-        if state.line.len() > self.logins * LINE {
+        if state.line.len() > self.logins() * LINE {
             state.drop_oldest_of_worst(now);
         }
         self.settle(&mut state, now);
@@ -147,7 +162,7 @@ impl Admission {
 
     /// Lets in whoever can be. Those who are in the way of others have to hurry, or to go.
     fn settle(&self, state: &mut State, now: Instant) {
-        while state.running.len() < self.logins
+        while state.running.len() < self.logins()
             && let Some((at, _)) = self.first_in_line(state, now)
         {
             let Waiting {
@@ -166,7 +181,7 @@ impl Admission {
             });
             verdict.end();
         }
-        let is_full = state.running.len() >= self.logins;
+        let is_full = state.running.len() >= self.logins();
         for running in &state.running {
             let is_in_the_way = |w: &Waiting| is_full || w.group == running.group;
             if state.line.iter().any(is_in_the_way) {
@@ -183,7 +198,7 @@ impl Admission {
         let standings = state.standings(now);
         let may_enter = state.line.iter().enumerate().filter_map(|(at, waiting)| {
             let (standing, count) = standings.get(&waiting.group)?;
-            (*count < self.per_group).then_some((at, *standing))
+            (*count < self.per_group()).then_some((at, *standing))
         });
         // Of several that stand alike, the last.
         may_enter.min_by(|a, b| a.1.order(&b.1).then(b.0.cmp(&a.0)))
@@ -199,7 +214,7 @@ impl Admission {
         let stands_so_well = |waiting: &&Waiting| {
             let found = standings.get(&waiting.group);
             found.is_some_and(|(s, count)| {
-                *count < self.per_group && s.order(&first) == Ordering::Equal
+                *count < self.per_group() && s.order(&first) == Ordering::Equal
             })
         };
         let waiting = state.line.iter().filter(stands_so_well).count();
@@ -348,7 +363,7 @@ impl Place {
             return;
         };
         let mut state = self.admission.state.lock();
-        if state.parked.len() >= self.admission.logins * LINE {
+        if state.parked.len() >= self.admission.logins() * LINE {
             state.parked.pop_front();
         }
         state.parked.push_back((until, socket));

@@ -5,7 +5,9 @@ use onionskin_wire::auth::MYSQL_NATIVE_PASSWORD;
 use onionskin_wire::messages::{ErrPacket, HandshakeResponse41, InitialHandshake, SslRequest};
 use onionskin_wire::{Capabilities, DefinitionForm, MariaDbCapabilities};
 
-use super::error::{BAD_HANDSHAKE, LoginError, LoginResult, OLD_CLIENT, STRANGE_CHARSET};
+use super::error::{
+    BAD_HANDSHAKE, LoginError, LoginResult, OLD_CLIENT, STRANGE_CHARSET, TLS_REQUIRED,
+};
 use super::legs::{Legs, Owed, read};
 use super::method::{Method, is_for_clients, withhold};
 use super::settings::LoginSettings;
@@ -155,6 +157,8 @@ impl Legs<'_> {
                 .upgrade_server_tls(config.clone())
                 .map_err(LoginError::Client)?;
             payload = read(self.client).map_err(LoginError::Client)?;
+        } else if settings.requires_tls {
+            return Err(LoginError::Refused(TLS_REQUIRED));
         }
         HandshakeResponse41::decode(&payload).map_err(LoginError::Client)
     }

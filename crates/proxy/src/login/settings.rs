@@ -13,6 +13,8 @@ use crate::config::{Backend, BackendTls, Config, ScratchConfig};
 pub(crate) struct LoginSettings {
     pub backend: Backend,
     pub client_tls: Option<Arc<ServerConfig>>,
+    /// Clients without TLS are refused.
+    pub requires_tls: bool,
     pub backend_tls: BackendTls,
     pub trust: LinkTrust,
     pub trace: bool,
@@ -24,6 +26,7 @@ impl LoginSettings {
         Self {
             backend: config.backend.clone(),
             client_tls: config.client_tls.clone(),
+            requires_tls: config.requires_tls,
             backend_tls: config.backend_tls.clone(),
             trust: config.trust(),
             trace: config.trace,
@@ -35,6 +38,7 @@ impl LoginSettings {
         Self {
             backend: Backend::Unix(engine.socket.clone()),
             client_tls: None,
+            requires_tls: false,
             backend_tls: BackendTls::Never,
             trust: LinkTrust::default(),
             trace: false,

@@ -13,7 +13,7 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::{KINDS, LOGINS, Metrics, TIERS};
+use super::{KINDS, LOGINS, Metrics, RELOADS, TIERS};
 
 /// In which form metrics are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,10 @@ metrics! {
     LOGIN = "logins", "onionskin_logins_total", "counter",
         "`outcome`: ok, refused, error, turned_away",
         "Logins; refused: by the server, or the client left; error: the server cannot be reached, or the login not be relayed; turned_away: too many";
+    RELOAD = "reloads", "onionskin_reloads_total", "counter", "`outcome`: ok, refused",
+        "Times that the configuration was read anew; refused: nothing was changed";
+    EDITION = "configuration", "onionskin_configuration", "gauge", "",
+        "Number of the configuration in force: 0 is that of the start, each reload that was done adds 1";
 }
 
 /// What is not counted and looked up for each exposition.
@@ -97,6 +101,8 @@ pub(crate) struct Gauges {
     pub ready: Vec<(&'static str, bool)>,
     pub plans: u64,
     pub sessions: u64,
+    /// Of the configuration.
+    pub edition: u64,
 }
 
 /// All metrics as text.
@@ -212,7 +218,11 @@ impl Collector for Shown {
         put(encoder, &LOGIN, |to| {
             let names = LOGINS.iter().map(|(_, name)| *name);
             counters(to, "outcome", names.zip(&metrics.logins))
-        })
+        })?;
+        put(encoder, &RELOAD, |to| {
+            counters(to, "outcome", RELOADS.into_iter().zip(&metrics.reloads))
+        })?;
+        put(encoder, &EDITION, |to| to.encode_gauge(&gauges.edition))
     }
 }
 
@@ -251,6 +261,7 @@ mod tests {
             ready: vec![("proxy", true), ("server", false)],
             plans: 7,
             sessions: 3,
+            edition: 2,
         };
         encode(&metrics, gauges, form)
     }

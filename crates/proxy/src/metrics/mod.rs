@@ -53,6 +53,9 @@ pub(crate) const LOGINS: [(LoginOutcome, &str); 4] = [
     (LoginOutcome::TurnedAway, "turned_away"),
 ];
 
+/// How a reload ended; `false` first.
+pub(crate) const RELOADS: [&str; 2] = ["refused", "ok"];
+
 /// What all sessions have done. Each number only grows.
 pub(crate) struct Metrics {
     statements: [[Latency; KINDS.len()]; TIERS.len()],
@@ -70,6 +73,7 @@ pub(crate) struct Metrics {
     made: AtomicU64,
     sessions: AtomicU64,
     logins: [AtomicU64; LOGINS.len()],
+    reloads: [AtomicU64; RELOADS.len()],
     /// When a server last answered a statement, in nanoseconds of the clock; 0 if never.
     answered: AtomicU64,
 }
@@ -107,6 +111,7 @@ impl Metrics {
             made: AtomicU64::default(),
             sessions: AtomicU64::default(),
             logins: Default::default(),
+            reloads: Default::default(),
             answered: AtomicU64::default(),
         }
     }
@@ -119,6 +124,11 @@ impl Metrics {
     /// A session has begun.
     pub fn session(&self) {
         add(&self.sessions, 1);
+    }
+
+    /// A reload was done, or has changed nothing.
+    pub fn reloaded(&self, succeeded: bool) {
+        add(&self.reloads[usize::from(succeeded)], 1);
     }
 
     /// A client got an error of the proxy's own.

@@ -227,6 +227,10 @@ impl Session {
                 return Ok(false);
             };
             let keyed = Arc::clone(&relayed.keyed);
+            // under other rules, whether a table is protected is not all that counts
+            if !keyed.plan.names.is_empty() && !self.account.made(&keyed) {
+                return self.plan_still_relays(id);
+            }
             if keyed.plan.names.is_empty() {
                 // nothing to look up; for a question, a look-up would be what it asks about
                 return Ok(true);

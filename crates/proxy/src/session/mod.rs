@@ -25,6 +25,7 @@ use std::time::Duration;
 
 use onionskin_plan::{Template, errors};
 use onionskin_value::Family;
+use onionskin_wire::auth::LinkTrust;
 use onionskin_wire::messages::{ComChangeUser, Command};
 use onionskin_wire::packets::DEFAULT_MAX_PAYLOAD;
 use onionskin_wire::{Capabilities, Connection, WireError};
@@ -36,6 +37,7 @@ use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
 use crate::functions::kept::Functions;
+use crate::live::Live;
 use crate::login::Login;
 use crate::metrics::{Ending, Meter};
 use crate::next_transaction::NextTransaction;
@@ -56,6 +58,9 @@ pub(crate) struct Session {
     pub client: Connection,
     pub client_capabilities: Capabilities,
     pub server: Server,
+    /// What holds now for all sessions.
+    pub live: Arc<Live>,
+    /// What holds for this session's command.
     pub shared: Arc<Shared>,
     pub state: State,
     pub account: Arc<Account>,
@@ -89,6 +94,8 @@ pub(crate) struct Session {
     /// What is counted of the statement that runs.
     pub meter: Meter,
     connection_id: u32,
+    /// What makes the connection to the server fit for a password, as it was made.
+    trust: LinkTrust,
 }
 
 /// How long what the server said last is waited for. It has arrived with the end of the connection,
@@ -96,9 +103,9 @@ pub(crate) struct Session {
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Runs a session until its client leaves.
-pub(crate) fn run(login: Login, shared: Arc<Shared>, activity: Arc<Activity>) {
+pub(crate) fn run(login: Login, live: Arc<Live>, activity: Arc<Activity>) {
     let id = login.connection_id;
-    let mut session = match Session::begin(login, shared, activity) {
+    let mut session = match Session::begin(login, live, activity) {
         Ok(session) => session,
         Err(failure) => {
             tracing::warn!(id, ?failure, "the session could not begin");
@@ -113,7 +120,9 @@ pub(crate) fn run(login: Login, shared: Arc<Shared>, activity: Arc<Activity>) {
 const MORE: usize = 16 << 20;
 
 impl Session {
-    pub fn begin(login: Login, shared: Arc<Shared>, activity: Arc<Activity>) -> Outcome<Session> {
+    pub fn begin(login: Login, live: Arc<Live>, activity: Arc<Activity>) -> Outcome<Session> {
+        let shared = live.current();
+        activity.runs_under(shared.edition);
         let mut server = Server::new(login.server, login.server_capabilities, login.form);
         let found_rows = login.server_capabilities.contains(Capabilities::FOUND_ROWS);
         tracing::debug!(
@@ -159,6 +168,7 @@ impl Session {
             client,
             client_capabilities: login.client_capabilities,
             server,
+            live,
             shared,
             state,
             account,
@@ -181,6 +191,7 @@ impl Session {
             activity,
             meter,
             connection_id: login.connection_id,
+            trust: login.trust,
         };
         session.state.changed = false;
         session.state.announce(u16::from(login.charset));
@@ -204,6 +215,9 @@ impl Session {
         }
         let received = self.client.read_command().map(<[u8]>::len);
         self.activity.begin(rests);
+        if !self.live.is_current(&self.shared) {
+            self.adopt();
+        }
         self.meter.begin();
         let done = match received {
             Ok(_) => self.server.check_silence().and_then(|()| self.command()),
@@ -229,6 +243,25 @@ impl Session {
         };
         self.count(has_server);
         goes_on
+    }
+
+    /// Takes over the configuration that holds now. What the session has prepared is planned again
+    /// before it is executed next, if plans rest on something else by now.
+    #[cold]
+    fn adopt(&mut self) {
+        let next = self.live.current();
+        let keeps_plans = Arc::ptr_eq(&next.accounts, &self.shared.accounts);
+        self.shared = next;
+        if !keeps_plans {
+            self.account = match self.account.is_private() {
+                true => self.shared.accounts.private_after(&self.account),
+                false => self.shared.accounts.get(&self.state.account),
+            };
+            let tier3 = self.shared.use_scratch();
+            let (key, settings) = (self.state.settings_key(), self.state.settings(tier3));
+            self.space = self.account.space(key, settings);
+        }
+        self.activity.runs_under(self.shared.edition);
     }
 
     /// Adds what was counted of a command to what all sessions have done.
@@ -475,7 +508,7 @@ impl Session {
             &mut self.client,
             &mut self.server.connection,
             &payload,
-            self.shared.config.trust(),
+            self.trust.clone(),
             self.client_capabilities,
             self.server.capabilities,
         )?;

@@ -43,7 +43,7 @@ impl Session {
     pub(crate) fn end_relay(&mut self, keyed: &KeyedPlan, done: Outcome<()>) -> Outcome<()> {
         if done.is_err() && keyed.plan.defines == Defines::Names {
             // DROP TABLE a, b drops a, even if there is no b
-            self.shared.accounts.forget(&keyed.plan.names);
+            self.live.forget(&keyed.plan.names);
         }
         done?;
         self.after_relay(keyed)
@@ -56,7 +56,7 @@ impl Session {
             self.may_stay_read_only();
         }
         if keyed.plan.defines == Defines::Names {
-            self.shared.accounts.forget(&keyed.plan.names);
+            self.live.forget(&keyed.plan.names);
         }
         // the server does not tell of roles
         self.server.untold |= keyed.plan.defines == Defines::Role;

@@ -69,6 +69,7 @@ fn settings(backend: Backend) -> LoginSettings {
     LoginSettings {
         backend,
         client_tls: None,
+        requires_tls: false,
         backend_tls: BackendTls::Never,
         trust: LinkTrust::default(),
         trace: false,

@@ -326,7 +326,7 @@ impl Session {
             let is = (id, Vec::new());
             *made = Some(Made { is });
         }
-        self.shared.accounts.forget(names);
+        self.live.forget(names);
         if done.is_err()
             && let Some((name, known)) = before
         {

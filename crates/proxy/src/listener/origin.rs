@@ -1,0 +1,206 @@
+//! Where a client really is: what a balancer before the proxy tells by the PROXY protocol, versions
+//! 1 and 2.
+//!
+//! The header is believed from listed addresses only, and asked of them: one that sends none is
+//! refused, so that nobody who gets past the balancer's own checks is taken for the balancer. From
+//! all other addresses it is no part of the protocol, and refused like any packet that is none.
+
+use std::io::{self, ErrorKind, Read};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// How long a header may take: it is the first thing that is sent.
+const TIME: Duration = Duration::from_secs(5);
+/// What version 2 begins with.
+const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+/// What version 1 begins with.
+const WORD: &[u8] = b"PROXY ";
+/// Longest line of version 1, with its end.
+const LONGEST_LINE: usize = 107;
+/// Most bytes behind the fixed part of version 2: addresses, and what else a balancer tells.
+const LONGEST_REST: usize = 4096;
+
+/// Reads the header, and nothing behind it. `Ok(None)`: the balancer speaks for itself, as in a
+/// check of its own.
+pub(super) fn read(socket: &TcpStream) -> io::Result<Option<SocketAddr>> {
+    let mut reader = Timed {
+        socket,
+        until: Instant::now() + TIME,
+    };
+    let told = read_from(&mut reader);
+    socket.set_read_timeout(None)?;
+    told
+}
+
+fn malformed() -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, "no header of the PROXY protocol")
+}
+
+fn read_from(reader: &mut impl Read) -> io::Result<Option<SocketAddr>> {
+    let mut begin = [0; SIGNATURE.len()];
+    reader.read_exact(&mut begin)?;
+    if &begin == SIGNATURE {
+        return read_binary(reader);
+    }
+    if !begin.starts_with(WORD) {
+        return Err(malformed());
+    }
+    let mut line = begin.to_vec();
+    while !line.ends_with(b"\r\n") {
+        if line.len() >= LONGEST_LINE {
+            return Err(malformed());
+        }
+        let mut byte = [0];
+        reader.read_exact(&mut byte)?;
+        line.push(byte[0]);
+    }
+    let line = str::from_utf8(&line[WORD.len()..line.len() - 2]).map_err(|_| malformed())?;
+    told_by(line).ok_or_else(malformed)
+}
+
+/// What a line of version 1 says behind its first word. `None`: nothing that can be read.
+fn told_by(line: &str) -> Option<Option<SocketAddr>> {
+    let mut words = line.split(' ');
+    let family = words.next()?;
+    if family == "UNKNOWN" {
+        return Some(None);
+    }
+    let (from, to): (IpAddr, IpAddr) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let port = words.next()?.parse().ok()?;
+    let _: u16 = words.next()?.parse().ok()?;
+    let fits = match family {
+        "TCP4" => from.is_ipv4() && to.is_ipv4(),
+        "TCP6" => from.is_ipv6() && to.is_ipv6(),
+        _ => false,
+    };
+    (fits && words.next().is_none()).then(|| Some(SocketAddr::new(from, port)))
+}
+
+/// What stands behind the signature of version 2.
+fn read_binary(reader: &mut impl Read) -> io::Result<Option<SocketAddr>> {
+    const LOCAL: u8 = 0x20;
+    const PROXY: u8 = 0x21;
+    let mut fixed = [0; 4];
+    reader.read_exact(&mut fixed)?;
+    let [command, family, high, low] = fixed;
+    let length = usize::from(u16::from_be_bytes([high, low]));
+    if length > LONGEST_REST {
+        return Err(malformed());
+    }
+    let mut rest = vec![0; length];
+    reader.read_exact(&mut rest)?;
+    match (command, family) {
+        (LOCAL, _) => Ok(None),
+        // an address is followed by the other one, then by the two ports
+        (PROXY, 0x11) if length >= 12 => {
+            let from = Ipv4Addr::new(rest[0], rest[1], rest[2], rest[3]);
+            Ok(Some(SocketAddr::from((from, port_at(&rest, 8)))))
+        }
+        (PROXY, 0x21) if length >= 36 => {
+            let mut from = [0; 16];
+            from.copy_from_slice(&rest[..16]);
+            Ok(Some(SocketAddr::from((
+                Ipv6Addr::from(from),
+                port_at(&rest, 32),
+            ))))
+        }
+        _ => Err(malformed()),
+    }
+}
+
+fn port_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// Reads until a moment, however slowly it comes.
+struct Timed<'a> {
+    socket: &'a TcpStream,
+    until: Instant,
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left < Duration::from_millis(1) {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        self.socket.set_read_timeout(Some(left))?;
+        let mut socket = self.socket;
+        socket.read(into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(bytes: &[u8]) -> Option<Option<String>> {
+        let mut rest = bytes;
+        let told = read_from(&mut rest).ok()?;
+        assert_eq!(rest, b"rest", "nothing behind it is read");
+        Some(told.map(|address| address.to_string()))
+    }
+
+    fn binary(command: u8, family: u8, content: &[u8]) -> Vec<u8> {
+        let length = (content.len() as u16).to_be_bytes();
+        [
+            &SIGNATURE[..],
+            &[command, family],
+            &length,
+            content,
+            b"rest",
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn both_versions_are_read() {
+        let four = told(b"PROXY TCP4 10.1.2.3 10.0.0.1 40000 3307\r\nrest");
+        assert_eq!(four, Some(Some("10.1.2.3:40000".into())));
+        let six = told(b"PROXY TCP6 2001:db8::1 ::1 40000 3307\r\nrest");
+        assert_eq!(six, Some(Some("[2001:db8::1]:40000".into())));
+        assert_eq!(told(b"PROXY UNKNOWN\r\nrest"), Some(None));
+        assert_eq!(
+            told(b"PROXY UNKNOWN ffff::1 ffff::1 1 2\r\nrest"),
+            Some(None)
+        );
+        let four = [10, 1, 2, 3, 10, 0, 0, 1, 0x9c, 0x40, 0x0c, 0xeb];
+        let more = [&four[..], &[3, 0, 4, 1, 2, 3, 4]].concat();
+        assert_eq!(
+            told(&binary(0x21, 0x11, &more)),
+            Some(Some("10.1.2.3:40000".into()))
+        );
+        let mut six = [0; 36];
+        (six[15], six[32], six[33]) = (1, 0x9c, 0x40);
+        assert_eq!(
+            told(&binary(0x21, 0x21, &six)),
+            Some(Some("[::1]:40000".into()))
+        );
+        assert_eq!(told(&binary(0x20, 0x00, &[])), Some(None));
+    }
+
+    #[test]
+    fn what_is_no_header_is_an_error() {
+        for wrong in [
+            &b"PROXY TCP4 10.1.2.3 ::1 40000 3307\r\nrest"[..],
+            b"PROXY TCP4 10.1.2.3 10.0.0.1 70000 3307\r\nrest",
+            b"PROXY TCP4 10.1.2.3 10.0.0.1 1 2 3\r\nrest",
+            b"PROXY UDP4 10.1.2.3 10.0.0.1 1 2\r\nrest",
+            b"GET / HTTP/1.1\r\n\r\nrest",
+            b"PROXY TCP4 10.1.2.3",
+            &[b"PROXY UNKNOWN ".as_slice(), &[b'x'; 200]].concat(),
+            &binary(0x21, 0x11, &[0; 11]),
+            &binary(0x21, 0x12, &[0; 12]),
+            &binary(0x31, 0x11, &[0; 12]),
+            &binary(0x21, 0x31, &[0; 216]),
+            &binary(0x21, 0x11, &[0; LONGEST_REST + 1]),
+        ] {
+            let mut rest = wrong;
+            assert!(
+                read_from(&mut rest).is_err(),
+                "{:?}",
+                String::from_utf8_lossy(wrong)
+            );
+        }
+    }
+}

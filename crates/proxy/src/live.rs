@@ -1,0 +1,73 @@
+//! The configuration that holds now, and how sessions come to it.
+//!
+//! A reload puts another [`Shared`] in the place of the present one, in one step. Each session
+//! looks before each command whether it still has the present one, and takes it over otherwise:
+//! with new plans, and with nothing known of tables, if `[protect]`, keys or pins are others. So
+//! from the moment of the exchange on no statement is begun under the configuration before,
+//! whatever the session has prepared and whatever transaction it is in.
+//!
+//! Statements that run at that moment go on as they were planned. A reload waits for them, and
+//! tells how many are left.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+
+use onionskin_schema::TableName;
+use parking_lot::{Mutex, RwLock};
+
+use crate::Shared;
+use crate::catalog::Accounts;
+use crate::config::Config;
+
+/// See the module.
+pub(crate) struct Live {
+    current: RwLock<Arc<Shared>>,
+    /// That of the present one.
+    edition: AtomicU64,
+    /// What is known of tables, under all configurations that a session still has.
+    accounts: Mutex<Vec<Weak<Accounts>>>,
+}
+
+impl Live {
+    pub fn new(shared: Arc<Shared>) -> Arc<Live> {
+        Arc::new(Live {
+            accounts: Mutex::new(vec![Arc::downgrade(&shared.accounts)]),
+            edition: AtomicU64::new(shared.edition),
+            current: RwLock::new(shared),
+        })
+    }
+
+    /// What holds now.
+    pub fn current(&self) -> Arc<Shared> {
+        self.current.read().clone()
+    }
+
+    /// Whether this is what holds now. A session asks after it has said that it is busy, and a
+    /// reload looks for busy sessions after the exchange: one of the two sees the other.
+    #[inline]
+    pub fn is_current(&self, shared: &Shared) -> bool {
+        self.edition.load(Ordering::SeqCst) == shared.edition
+    }
+
+    /// Forgets what any session knows of these names: a definition has changed.
+    pub fn forget(&self, names: &[TableName]) {
+        let all: Vec<_> = self.accounts.lock().clone();
+        for accounts in all.iter().filter_map(Weak::upgrade) {
+            accounts.forget(names);
+        }
+    }
+
+    /// Puts a configuration in the place of the present one.
+    pub fn replace(&self, config: Config) -> Arc<Shared> {
+        let mut current = self.current.write();
+        let next = current.with(config);
+        {
+            let mut accounts = self.accounts.lock();
+            accounts.retain(|known| known.strong_count() > 0);
+            accounts.push(Arc::downgrade(&next.accounts));
+        }
+        *current = next.clone();
+        self.edition.store(next.edition, Ordering::SeqCst);
+        next
+    }
+}

@@ -1,0 +1,110 @@
+//! The configuration that `onionskin init` writes: every setting, with its default or an example.
+
+use crate::config_file::DEFAULT_LISTEN;
+
+/// A commented configuration for a server at `backend`.
+pub fn template(backend: &str) -> String {
+    // A path may hold anything.
+    let backend = toml::Value::String(backend.to_owned());
+    format!(
+        r#"# Onionskin. Every setting that is commented out shows its default or an example.
+
+# Where applications connect, as they would to their server.
+listen  = "{DEFAULT_LISTEN}"
+# The server: "host:port" or "unix:/path/to/its.sock".
+backend = {backend}
+# Where the proxy tells how it is: /live, /ready and /metrics over HTTP. Off unless it is set. An address that other machines
+# can reach needs a token, which /metrics then asks for.
+# admin = "127.0.0.1:3380"
+# admin_token_file = "admin.token"
+# A Unix socket of this proxy's own for onionskin reload and check, and for a new version of the program that takes the
+# place of this one without a lost connection (serve --take-over). Off unless it is set.
+# control = "/run/onionskin/control.sock"
+# How long sessions of the old one may go on then.
+# handover_seconds = 3600
+# Balancers that begin each connection with a header of the PROXY protocol, which tells where their clients are.
+# proxy_networks = ["10.0.0.2", "10.0.1.0/24"]
+# The keys. Without this file nothing that was encrypted under it can ever be read: keep a copy in another place than the
+# copies of the data. Relative to this file.
+keys    = "file:keys.json"
+# Ciphers for new columns: "aes" (AES-256-GCM-SIV, HMAC-SHA-256) or "sm" (SM4-GCM, HMAC-SM3).
+suite   = "aes"
+
+# What [protect] below says is for tables that are made through the proxy. Enforced, it holds for those that are
+# there as well: statements near a table are refused while a column that it names is plaintext, shows the server more
+# than it may, or is missing. Whoever administers the server cannot take it out of protection unnoticed then. A section
+# may have a line of its own, to the contrary, while its tables are still to be encrypted.
+enforce = true
+# What is protected, in a file of this side that onionskin pin writes: statements on a table that is not the one that
+# was pinned are refused. Relative to this file.
+# pins = "pins"
+
+# TLS to the server: "never", "preferred", "required", or "verify" (its certificate must come from backend_ca and name the
+# host). "required" with backend_ca checks the authority only: the certificates that MySQL makes for itself name no host, so
+# take "required" and the ca.pem of its data directory for these. The default is "preferred", "verify" if backend_ca is set, and
+# "never" on a Unix socket.
+# backend_tls = "verify"
+# backend_ca  = "ca.pem"
+# The server's RSA key (its public_key.pem), for passwords of caching_sha2_password over a link without TLS. A server that is
+# reached over TCP gets passwords only under this key, or with its certificate verified as above.
+# backend_rsa_key = "public_key.pem"
+
+# Before a client is logged in: seconds for all of its login, and how many log in at once, in all and from one address. Each
+# of them holds a connection to the server; others wait.
+# login_seconds          = 30
+# max_logins             = 64
+# max_logins_per_address = 32
+
+# Bounds of what one statement may bring to the scratch engine (see [scratch] below): rows, and bytes of their values.
+# scratch_rows   = 1000000
+# scratch_memory = 268435456
+# Seconds that it may run there, where the session has no max_statement_time (MariaDB) or max_execution_time (MySQL).
+# scratch_seconds = 60
+
+# LIKE by full-text indexes on MariaDB. They are no part of transactions and may miss rows; without them all rows are opened.
+# Tables that are made while this is off get none.
+# MySQL has another index, which needs no setting.
+# like_index = false
+
+# TLS for clients. Without this section a new self-signed certificate is made at every start: clients that only want
+# encryption are content with it, clients that verify are not.
+# [tls]
+# cert = "server-cert.pem"
+# key  = "server-key.pem"
+# Clients without TLS, or without a certificate of this authority, are not let in; and the oldest version that is spoken, "1.2" or "1.3".
+# require = true
+# client_ca = "clients-ca.pem"
+# min_version = "1.2"
+
+# The scratch engine: a server of the same family and version as the one behind, on this side, reached over a Unix socket. It
+# runs the statements that need values in the clear: functions of protected columns, CASE, window functions, and so on; without
+# it they are refused. The account has no password, or is recognized by its system user. What it must be
+# configured with so that values stay in memory is in docs/scratch.md. serve --private starts one by itself.
+# [scratch]
+# socket = "/run/onionskin-scratch/mysql.sock"
+# user   = "root"
+
+# Cryptographic functions (AES_ENCRYPT, SHA2 and their like) computed by the proxy: the server sees results, and neither keys
+# nor texts. secrets are variables whose values stay here. KEY('billing') stands for the key in a file, which begins with
+# "text:" or "hex:".
+# [functions]
+# evaluate = true
+# secrets  = ["key"]
+# [functions.keys]
+# billing = "billing.key"
+
+# What is protected in tables that are created through the proxy. (In CREATE TABLE itself one can also write
+# ENCRYPTED FOR (eq, range) behind a column.) Patterns are "database.table"; * stands for any characters. Columns that
+# nothing matches stay plaintext. What each capability shows the server is in docs/threat-model.md.
+#
+# [protect."shop.customers"]
+# name  = ["eq"]            # =, IN, GROUP BY, joins; the server sees which rows are equal
+# age   = ["eq", "range"]   # also <, BETWEEN, ORDER BY, MIN, MAX; the server sees the order
+# about = ["like"]          # LIKE by an index; the server sees which texts share which runs of three characters
+# notes = []                # sealed: the server sees the length and whether it is NULL
+# "*_id" = "plain"          # not protected, though what stands below would match it
+# "*"   = []                # every column that is not listed
+# enforce = true            # the default of a section is what stands above
+"#
+    )
+}

@@ -1,0 +1,255 @@
+//! `onionskin reload` and `onionskin check`; and what a running proxy does then.
+//!
+//! All or nothing: everything that the configuration names is read and checked before anything is
+//! exchanged. What cannot change while the proxy runs is refused by name.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use onionskin_keys::{KeyDifference, KeySet};
+use onionskin_proxy::{Config, PinFile};
+use parking_lot::Mutex;
+use rustls::ServerConfig;
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::{
+    admin::Token,
+    config_file::ConfigFile,
+    control,
+    differences::{Difference, Facts},
+    error::CommandError,
+    home, logging,
+    setup::{Given, Setup},
+};
+
+/// Have the running proxy read its configuration, keys and certificates anew
+///
+/// All or nothing: what is wrong is said, and nothing is changed. Sessions stay. Each statement
+/// that begins afterwards runs under the new configuration. Needs `control` in the configuration;
+/// SIGHUP does the same, and its outcome stands in the log.
+#[derive(Args)]
+pub struct Reload {
+    /// The configuration of the running proxy [default: onionskin.toml]
+    #[arg(short = 'c', value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Reload {
+    /// Prints what has changed.
+    pub fn run(self) -> Result<(), CommandError> {
+        let path = self.config.unwrap_or_else(home::default_config);
+        let socket = control_of(&path)?;
+        match control::ask(&socket, "reload")? {
+            Some((true, text)) => {
+                println!("{text}");
+                Ok(())
+            }
+            Some((false, text)) => Err(CommandError::Reload(
+                text.trim_end_matches("; nothing was changed").to_owned(),
+            )),
+            None => Err(CommandError::Control(format!(
+                "{}: no proxy listens there",
+                socket.display()
+            ))),
+        }
+    }
+}
+
+/// The control socket alone: what else is wrong with the file, the proxy says.
+fn control_of(path: &Path) -> Result<PathBuf, CommandError> {
+    let none = || {
+        CommandError::Control(format!(
+            "{} names no control socket: set control = \"/run/onionskin/control.sock\" and start the proxy anew, or send it SIGHUP",
+            path.display()
+        ))
+    };
+    match ConfigFile::read(path) {
+        Ok(file) => file.control_path().ok_or_else(none),
+        Err(error) => Err(CommandError::Reload(error.to_string())),
+    }
+}
+
+/// Say what a start or a reload with this configuration would say
+///
+/// Reads the configuration and every file that it names, and changes nothing. Where `control` is
+/// set and a proxy runs, that is asked what a reload would change.
+#[derive(Args)]
+pub struct Check {
+    /// The configuration [default: onionskin.toml]
+    #[arg(short = 'c', value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Check {
+    /// Prints it.
+    pub fn run(self) -> Result<(), CommandError> {
+        logging::start(LevelFilter::WARN);
+        let path = self.config.unwrap_or_else(home::default_config);
+        let file = ConfigFile::read(&path)?;
+        let setup = Setup::read(&file, &Given::default())?;
+        println!(
+            "{}: sound. A start listens on {} and leads to {}.",
+            path.display(),
+            setup.config.listen,
+            setup.config.backend
+        );
+        let Some(socket) = file.control_path() else {
+            return Ok(());
+        };
+        let whole = std::path::absolute(&path).map_err(|source| CommandError::File {
+            path: path.clone(),
+            source,
+        })?;
+        match control::ask(&socket, &format!("check {}", whole.display()))? {
+            Some((true, text)) => println!("A reload: {text}"),
+            Some((false, text)) => {
+                let text = text.trim_end_matches("; nothing was changed");
+                return Err(CommandError::Reload(text.to_owned()));
+            }
+            None => println!("No proxy listens on {}.", socket.display()),
+        }
+        Ok(())
+    }
+}
+
+/// Reads a configuration anew, for a proxy that runs.
+pub struct Reloader {
+    path: PathBuf,
+    given: Given,
+    force: onionskin_proxy::Reload,
+    /// What is in force. The lock is held from the reading to the exchange.
+    kept: Mutex<Kept>,
+}
+
+/// What is in force, as far as the next reload has to know it.
+struct Kept {
+    keys: Arc<KeySet>,
+    pins: Option<Arc<PinFile>>,
+    client_tls: Option<Arc<ServerConfig>>,
+    facts: Facts,
+}
+
+impl Kept {
+    fn of(config: &Config, facts: &Facts) -> Kept {
+        Kept {
+            keys: config.keys.clone(),
+            pins: config.pins.clone(),
+            client_tls: config.client_tls.clone(),
+            facts: facts.clone(),
+        }
+    }
+}
+
+/// What a proxy began with; taken before that is moved into it.
+pub struct Beginning(Kept);
+
+impl Beginning {
+    /// Of the setup of the start.
+    pub fn of(setup: &Setup) -> Beginning {
+        Beginning(Kept::of(&setup.config, &setup.facts))
+    }
+}
+
+/// What has come of a reload.
+pub struct Done {
+    /// What was exchanged.
+    pub differences: Vec<Difference>,
+    /// Statements that began before and still run.
+    pub still_running: usize,
+    /// For the administration address.
+    pub token: Option<Token>,
+    /// The file.
+    pub file: ConfigFile,
+}
+
+impl Reloader {
+    /// For a proxy that has begun in this way.
+    pub fn new(
+        path: &Path,
+        given: Given,
+        begun: Beginning,
+        force: onionskin_proxy::Reload,
+    ) -> Reloader {
+        Reloader {
+            path: path.to_owned(),
+            given,
+            force,
+            kept: Mutex::new(begun.0),
+        }
+    }
+
+    /// What a reload with the configuration in this file would change.
+    pub fn check(&self, path: &Path) -> Result<Vec<Difference>, CommandError> {
+        let kept = self.kept.lock();
+        Ok(self.read(&kept, path)?.2)
+    }
+
+    /// Reads the configuration anew and puts it in force.
+    pub fn reload(&self) -> Result<Done, CommandError> {
+        let mut kept = self.kept.lock();
+        let read = self.read(&kept, &self.path);
+        self.force.count(read.is_ok());
+        let (file, mut setup, differences) = read?;
+        let config = &mut setup.config;
+        match kept.keys.difference(&config.keys) {
+            KeyDifference::None => config.keys = kept.keys.clone(),
+            _ => config.keys.continue_counts(&kept.keys),
+        }
+        let same_keys = Arc::ptr_eq(&config.keys, &kept.keys);
+        if let (Some(before), Some(pins)) = (&kept.pins, &config.pins)
+            && same_keys
+            && before.pins() == pins.pins()
+            && !differences.iter().any(|d| d.is_in("pins"))
+        {
+            config.pins = Some(before.clone());
+        }
+        // a certificate that was made for this process is the same one as long as it lives
+        let tls = ["tls.cert", "tls.key", "tls.min_version", "tls.client_ca"];
+        if !tls
+            .iter()
+            .any(|name| kept.facts.differ_in(&setup.facts, name))
+        {
+            config.client_tls = kept.client_tls.clone();
+        }
+        let next = Kept::of(config, &setup.facts);
+        let done = self.force.put_in_force(setup.config);
+        *kept = next;
+        Ok(Done {
+            differences,
+            still_running: done.still_running,
+            token: setup.token,
+            file,
+        })
+    }
+
+    /// Reads and judges; changes nothing.
+    fn read(
+        &self,
+        kept: &Kept,
+        path: &Path,
+    ) -> Result<(ConfigFile, Setup, Vec<Difference>), CommandError> {
+        let file = ConfigFile::read(path)?;
+        let setup = Setup::read(&file, &self.given)?;
+        if kept.keys.difference(&setup.config.keys) == KeyDifference::Foreign {
+            return Err(CommandError::Reload(format!(
+                "keys = \"{}\" has other keys than this proxy runs with, under which nothing that was written could be read: \
+                 put the right file back, or start the proxy anew",
+                file.keys
+            )));
+        }
+        let differences = kept.facts.to(&setup.facts);
+        // the same keys may be in another file by now
+        let is_fixed = |d: &&Difference| d.name != "keys" && d.fixed_because().is_some();
+        let fixed: Vec<&Difference> = differences.iter().filter(is_fixed).collect();
+        if let Some(first) = fixed.first() {
+            let all: Vec<String> = fixed.iter().map(ToString::to_string).collect();
+            return Err(CommandError::Reload(format!(
+                "what cannot change while the proxy runs ({}): {}; start it anew, or have a new program take over (serve --take-over)",
+                first.fixed_because().unwrap_or_default(),
+                all.join(", ")
+            )));
+        }
+        Ok((file, setup, differences))
+    }
+}

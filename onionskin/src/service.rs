@@ -1,0 +1,332 @@
+//! A proxy that serves, and what its operator has it do: read its configuration anew, hand its
+//! sockets over to a new program, start that program itself.
+
+use std::net::TcpListener;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use onionskin_proxy::Stopper;
+use parking_lot::Mutex;
+use signal_hook::{
+    consts::{SIGHUP, SIGUSR2},
+    iterator::Signals,
+};
+
+use crate::{
+    admin,
+    control::{self, Control, Request, handover, say},
+    differences::Difference,
+    error::CommandError,
+    reload::{Done, Reloader},
+};
+
+/// The argument of a program that takes over.
+pub const TAKE_OVER: &str = "--take-over";
+
+/// See the module.
+pub struct Service {
+    reloader: Reloader,
+    stopper: Stopper,
+    /// Where clients connect.
+    listener: Mutex<Option<TcpListener>>,
+    admin: Mutex<Option<admin::Served>>,
+    control: Mutex<Option<control::Served>>,
+    /// How long sessions go on after a handover.
+    patience: Mutex<Duration>,
+    /// It cannot be handed over, because a server of its own belongs to it.
+    has_servers: bool,
+    /// One thing at a time.
+    turn: Mutex<()>,
+    is_ending: AtomicBool,
+    /// A new program has the sockets, and may not have been answered yet.
+    is_given: AtomicBool,
+}
+
+impl Service {
+    /// Of a proxy that is about to run.
+    pub fn new(
+        reloader: Reloader,
+        stopper: Stopper,
+        listener: TcpListener,
+        patience: Duration,
+        has_servers: bool,
+    ) -> Arc<Service> {
+        Arc::new(Service {
+            reloader,
+            stopper,
+            listener: Mutex::new(Some(listener)),
+            admin: Mutex::default(),
+            control: Mutex::default(),
+            patience: Mutex::new(patience),
+            has_servers,
+            turn: Mutex::default(),
+            is_ending: AtomicBool::new(false),
+            is_given: AtomicBool::new(false),
+        })
+    }
+
+    /// The administration address, while it is served.
+    pub fn keep_admin(&self, admin: Option<admin::Served>) {
+        *self.admin.lock() = admin;
+    }
+
+    /// Serves the control socket.
+    pub fn serve_control(self: &Arc<Self>, control: Control) -> std::io::Result<()> {
+        let service = Arc::downgrade(self);
+        let served = control.serve(move |request, stream| {
+            if let Some(service) = service.upgrade() {
+                service.command(request, stream);
+            }
+        })?;
+        *self.control.lock() = Some(served);
+        Ok(())
+    }
+
+    /// Does from now on what signals ask for.
+    pub fn serve_signals(self: &Arc<Self>, mut signals: Signals) -> std::io::Result<()> {
+        let service = Arc::downgrade(self);
+        thread::Builder::new()
+            .name("operator".into())
+            .spawn(move || {
+                for signal in signals.forever() {
+                    let Some(service) = service.upgrade() else {
+                        return;
+                    };
+                    match signal {
+                        SIGHUP => drop(service.reload()),
+                        SIGUSR2 => start_successor(),
+                        _ => {}
+                    }
+                }
+            })?;
+        Ok(())
+    }
+
+    /// The proxy takes no more clients, and does nothing for its operator any more.
+    pub fn begin_to_end(&self) {
+        self.is_ending.store(true, Ordering::SeqCst);
+        // a second handle would leave clients waiting
+        self.listener.lock().take();
+        self.stopper.stop();
+    }
+
+    /// The proxy has ended. Files of sockets are removed that no other program has taken over.
+    pub fn end(&self) {
+        self.is_ending.store(true, Ordering::SeqCst);
+        if self.is_given.load(Ordering::SeqCst) {
+            // without an answer the new program would not serve
+            let _answered = self.turn.lock();
+        }
+        self.admin.lock().take();
+        self.control.lock().take();
+    }
+
+    fn command(&self, request: Request, mut stream: UnixStream) {
+        match request {
+            Request::Reload => match self.reload() {
+                Ok(text) => say(&mut stream, true, &text),
+                Err(error) => say(&mut stream, false, &error.to_string()),
+            },
+            Request::Check(path) => match self.reloader.check(&path) {
+                Ok(differences) => say(&mut stream, true, &would(&differences)),
+                Err(error) => say(&mut stream, false, &error.to_string()),
+            },
+            Request::TakeOver => self.hand_over(&mut stream),
+        }
+    }
+
+    /// Reads the configuration anew. What has come of it is in the log, too.
+    fn reload(&self) -> Result<String, CommandError> {
+        let done = self.try_reload();
+        match &done {
+            // a difference to a line
+            Ok(text) => text
+                .lines()
+                .for_each(|line| tracing::info!("reload: {}", line.trim())),
+            Err(error) => tracing::error!("reload: {}", refusal(error)),
+        }
+        done.map_err(|error| CommandError::Reload(text_of(&error)))
+    }
+
+    fn try_reload(&self) -> Result<String, CommandError> {
+        if self.is_ending.load(Ordering::SeqCst) {
+            return Err(CommandError::Reload("this proxy is ending".into()));
+        }
+        let Some(_turn) = self.turn.try_lock() else {
+            return Err(CommandError::Reload(
+                "another reload goes on, or a new program takes over".into(),
+            ));
+        };
+        let Done {
+            differences,
+            still_running,
+            token,
+            file,
+        } = self.reloader.reload()?;
+        if let Some(admin) = &*self.admin.lock() {
+            admin.set_token(token);
+        }
+        *self.patience.lock() = file.handover;
+        let mut text = has(&differences);
+        if still_running > 0 {
+            text += &format!(
+                "\n{still_running} statements that began before still run under the configuration before"
+            );
+        }
+        Ok(text)
+    }
+
+    /// Gives the sockets to a new program, and ends when the sessions have.
+    fn hand_over(&self, stream: &mut UnixStream) {
+        let refuse = |stream: &mut UnixStream, why: &str| {
+            tracing::warn!("a new program wanted to take over: {why}");
+            say(stream, false, why);
+        };
+        let Some(_turn) = self.turn.try_lock() else {
+            return refuse(stream, "another program takes over, or a reload goes on");
+        };
+        if self.is_ending.load(Ordering::SeqCst) {
+            return refuse(stream, "this proxy is ending");
+        }
+        if self.has_servers {
+            return refuse(
+                stream,
+                "the private server belongs to the program that runs",
+            );
+        }
+        let own = |socket: Option<BorrowedFd<'_>>| socket?.try_clone_to_owned().ok();
+        let sockets = [
+            (
+                "listen",
+                own(self.listener.lock().as_ref().map(AsFd::as_fd)),
+            ),
+            (
+                "admin",
+                own(self.admin.lock().as_ref().and_then(|a| a.socket())),
+            ),
+            (
+                "control",
+                own(self.control.lock().as_ref().and_then(|c| c.socket())),
+            ),
+        ];
+        let sockets: handover::Sockets<OwnedFd> = sockets
+            .into_iter()
+            .filter_map(|(name, socket)| Some((name.to_owned(), socket?)))
+            .collect();
+        tracing::info!("a new program takes over: it gets the sockets");
+        let given = handover::give(stream, &sockets, |used| {
+            self.is_given.store(true, Ordering::SeqCst);
+            self.is_ending.store(true, Ordering::SeqCst);
+            self.listener.lock().take();
+            self.stopper.hand_over(*self.patience.lock());
+            let is_used = |name: &str| used.iter().any(|used| used == name);
+            if let Some(admin) = &mut *self.admin.lock() {
+                admin.close(is_used("admin"));
+            }
+            if let Some(control) = &mut *self.control.lock() {
+                control.close(is_used("control"));
+            }
+        });
+        match given {
+            Ok(()) => tracing::info!(
+                "a new program serves: this one takes no more clients, and ends with its last session"
+            ),
+            Err(error) if self.is_ending.load(Ordering::SeqCst) => {
+                tracing::warn!(%error, "the new program may not know that it serves");
+            }
+            Err(error) => tracing::warn!(
+                %error,
+                "the new program was not ready: this one goes on as if nothing had happened"
+            ),
+        }
+    }
+}
+
+/// Reads the signals that [`Service::serve_signals`] does something for. Until then they wait.
+pub fn signals() -> std::io::Result<Signals> {
+    Signals::new([SIGHUP, SIGUSR2])
+}
+
+/// Starts the program anew, from the file that it was started from, which may be a newer one by
+/// now. It takes over by the control socket.
+fn start_successor() {
+    let mut arguments = std::env::args_os();
+    let Some(program) = arguments.next() else {
+        return;
+    };
+    let mut arguments: Vec<_> = arguments.collect();
+    if !arguments.iter().any(|a| a == TAKE_OVER) {
+        arguments.push(TAKE_OVER.into());
+    }
+    let shown = Path::new(&program).display().to_string();
+    match Command::new(&program).args(&arguments).spawn() {
+        Ok(mut child) => {
+            tracing::info!(pid = child.id(), "SIGUSR2: {shown} is started to take over");
+            let waits = thread::Builder::new()
+                .name("successor".into())
+                .spawn(move || {
+                    // It outlives this program, unless it fails.
+                    if let Ok(status) = child.wait()
+                        && !status.success()
+                    {
+                        tracing::error!(
+                            "the program that was started to take over has ended: {status}"
+                        );
+                    }
+                });
+            drop(waits);
+        }
+        Err(error) => tracing::error!(%error, "SIGUSR2: {shown} cannot be started"),
+    }
+}
+
+fn lines(differences: &[Difference]) -> String {
+    let lines = differences.iter().map(|d| format!("\n  {d}"));
+    lines.collect()
+}
+
+fn has(differences: &[Difference]) -> String {
+    match differences {
+        [] => "in force, and nothing has changed".into(),
+        some => format!(
+            "in force, with {} changed:{}",
+            settings(some.len()),
+            lines(some)
+        ),
+    }
+}
+
+fn would(differences: &[Difference]) -> String {
+    match differences {
+        [] => "nothing would change".into(),
+        some => format!("{} would change:{}", settings(some.len()), lines(some)),
+    }
+}
+
+fn settings(count: usize) -> String {
+    match count {
+        1 => "1 setting".into(),
+        n => format!("{n} settings"),
+    }
+}
+
+/// The sentence that [`CommandError::Reload`] makes a refusal of.
+fn text_of(error: &CommandError) -> String {
+    match error {
+        CommandError::Reload(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn refusal(error: &CommandError) -> String {
+    let text = CommandError::Reload(text_of(error)).to_string();
+    // in the log it is one line
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.join(" ")
+}

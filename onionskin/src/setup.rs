@@ -1,0 +1,116 @@
+//! What a configuration comes to: every file that it names is read and checked, and nothing is
+//! bound, started or changed. `serve`, `reload` and `check` do the same here, so that they find the
+//! same faults.
+
+use std::{path::PathBuf, sync::Arc};
+
+use onionskin_keys::KeySet;
+use onionskin_proxy::{Backend, BackendTls, Config, PinFile, findings_at_start};
+
+use crate::{
+    admin, config_file::ConfigFile, differences::Facts, error::CommandError, home,
+    serve::MAX_SESSIONS, tls,
+};
+
+/// What goes before the configuration, or stands beside it, for as long as the program runs.
+#[derive(Clone, Default)]
+pub struct Given {
+    /// `--listen`
+    pub listen: Option<String>,
+    /// `--backend`
+    pub backend: Option<Backend>,
+    /// `--trace`
+    pub trace: bool,
+    /// The sockets of servers of this program's own: the server, and a scratch engine.
+    pub servers: Option<(PathBuf, Option<PathBuf>)>,
+}
+
+/// See the module.
+pub struct Setup {
+    /// What the proxy is told.
+    pub config: Config,
+    /// The token of the administration address.
+    pub token: Option<admin::Token>,
+    /// What a reload is compared by.
+    pub facts: Facts,
+}
+
+impl Given {
+    /// Where clients connect.
+    pub fn address(&self, file: &ConfigFile) -> String {
+        self.listen.clone().unwrap_or_else(|| file.listen.clone())
+    }
+
+    /// The server.
+    pub fn backend(&self, file: &ConfigFile) -> Backend {
+        match (&self.servers, &self.backend) {
+            (Some((server, _)), _) => Backend::Unix(server.clone()),
+            (None, Some(backend)) => backend.clone(),
+            (None, None) => file.backend.clone(),
+        }
+    }
+}
+
+impl Setup {
+    /// Reads what the configuration names.
+    pub fn read(file: &ConfigFile, given: &Given) -> Result<Setup, CommandError> {
+        let backend = given.backend(file);
+        let keys = Arc::new(home::load_keys(file)?);
+        let client_tls = tls::for_clients(file)?;
+        let token = admin::token(file)?;
+        let backend_tls = match given.servers {
+            // The configuration speaks of another server.
+            Some(_) => BackendTls::Never,
+            None => tls::for_server(file, &backend)?,
+        };
+        let engine = given.servers.as_ref().and_then(|(_, e)| e.as_deref());
+        let scratch = file.scratch_engine(engine);
+        let config = Config {
+            listen: given.address(file),
+            backend,
+            suite: file.suite,
+            policy: file.policy.clone(),
+            pins: pins(file, &keys)?,
+            client_tls: Some(client_tls),
+            proxy_networks: file.proxy_networks.clone(),
+            requires_tls: file.requires_tls(),
+            backend_tls,
+            backend_rsa_key: tls::server_key(file)?,
+            login: file.login.clone(),
+            trace: given.trace,
+            max_sessions: MAX_SESSIONS,
+            scratch,
+            like_index: file.like_index,
+            functions: file.functions()?,
+            counts: file.admin.is_some(),
+            keys,
+        };
+        // the faults that were looked for above have better words for files that are missing
+        let mut facts = Facts::of(file, &config.keys)?;
+        facts.set("listen", &given.address(file));
+        facts.set("backend", &config.backend.to_string());
+        let scratch = config.scratch.as_ref();
+        let place = scratch.map(|s| s.socket.display().to_string());
+        facts.set("scratch.socket", &place.unwrap_or_default());
+        let user = scratch.map(|s| s.user.clone());
+        facts.set("scratch.user", &user.unwrap_or_default());
+        Ok(Setup {
+            config,
+            token,
+            facts,
+        })
+    }
+}
+
+/// The pins that the configuration names. Where `[protect]` and they do not agree, a warning says
+/// so.
+pub fn pins(file: &ConfigFile, keys: &KeySet) -> Result<Option<Arc<PinFile>>, CommandError> {
+    let Some(path) = file.pins_path() else {
+        return Ok(None);
+    };
+    let pins = PinFile::load(&path, keys)?;
+    for finding in findings_at_start(&file.policy, &pins.pins()) {
+        tracing::warn!("{finding}");
+    }
+    Ok(Some(Arc::new(pins)))
+}

@@ -1,0 +1,856 @@
+//! A reload is all or nothing, and holds for every statement that begins after it, whatever a
+//! session has open. A handover loses no connection attempt, and a new program that fails leaves
+//! the old one as it was.
+
+mod support;
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ::mysql::prelude::Queryable;
+use support::*;
+
+on_both_servers!(
+    a_stricter_policy_holds_for_open_sessions,
+    what_is_wrong_changes_nothing,
+    no_connection_is_lost,
+    clients_without_tls_are_kept_out,
+);
+
+const SOON: Duration = Duration::from_secs(15);
+
+/// A proxy with a control socket and an administration address.
+struct Reloadable {
+    proxy: Proxy,
+    admin: u16,
+}
+
+impl Reloadable {
+    fn start(server: &Server, tables: &str) -> Reloadable {
+        let admin = free_port();
+        let options = ProxyOptions {
+            settings: format!("admin = \"127.0.0.1:{admin}\"\ncontrol = \"control.sock\""),
+            tables: tables.into(),
+            ..ProxyOptions::default()
+        };
+        let proxy = Proxy::start_with(server, options);
+        let socket = proxy.folder().join("control.sock");
+        wait_until("the control socket", SOON, || socket.exists());
+        Reloadable { proxy, admin }
+    }
+
+    fn config(&self) -> String {
+        fs::read_to_string(self.proxy.folder().join("onionskin.toml")).expect("a configuration")
+    }
+
+    fn write(&self, config: &str) {
+        fs::write(self.proxy.folder().join("onionskin.toml"), config).expect("written");
+    }
+
+    fn reload(&self) -> (bool, String) {
+        self.proxy.command(&["reload"])
+    }
+
+    fn must_reload(&self) -> String {
+        let (done, text) = self.reload();
+        assert!(done, "{text}");
+        text
+    }
+
+    fn control(&self) -> UnixStream {
+        let socket = self.proxy.folder().join("control.sock");
+        let stream = UnixStream::connect(socket).expect("the control socket");
+        stream.set_read_timeout(Some(SOON)).expect("a limit");
+        stream
+    }
+
+    /// A number of the metrics.
+    fn counted(&self, metric: &str) -> u64 {
+        let text = http(self.admin, "/metrics").expect("metrics");
+        let line = text.lines().find_map(|line| line.strip_prefix(metric));
+        let number = line.and_then(|line| line.trim().parse().ok());
+        number.unwrap_or_else(|| panic!("{metric} in {text}"))
+    }
+
+    /// A program that takes over, with its log.
+    fn successor(&self, log: &str) -> Child {
+        let log = File::create(self.proxy.folder().join(log)).expect("a log");
+        tied_command(env!("CARGO_BIN_EXE_onionskin"))
+            .current_dir(self.proxy.folder())
+            .args(["serve", "-c", "onionskin.toml", "--take-over", "--listen"])
+            .arg(format!("127.0.0.1:{}", self.proxy.port()))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().expect("a handle"))
+            .stderr(log)
+            .spawn()
+            .expect("onionskin starts")
+    }
+
+    fn log_of(&self, name: &str) -> String {
+        fs::read_to_string(self.proxy.folder().join(name)).unwrap_or_default()
+    }
+}
+
+/// The body of an answer of the administration address.
+fn http(port: u16, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(SOON)).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: test\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    head.starts_with("HTTP/1.1 200").then(|| body.to_owned())
+}
+
+fn ended(child: &mut Child) -> bool {
+    child.try_wait().expect("it can be waited for").is_some()
+}
+
+/// Refused because `[protect]` wants something else than there is.
+fn must_be_refused<T: std::fmt::Debug>(what: &str, done: Result<T, Failure>) {
+    let failure = done.expect_err(what);
+    assert!(failure.message.contains("OS1108"), "{what}: {failure}");
+}
+
+fn prepare(session: &mut Session, sql: &str) -> ::mysql::Statement {
+    session.conn().prep(sql).expect("prepared")
+}
+
+fn a_stricter_policy_holds_for_open_sessions(kind: Kind) {
+    if direct_mode() {
+        return;
+    }
+    let Some(server) = Server::start(kind, ServerOptions::default()) else {
+        return;
+    };
+    let proxy = Reloadable::start(&server, "[protect.\"app.safe\"]\nv = [\"eq\"]\n");
+    let mut setup = proxy.proxy.connect();
+    setup.must("CREATE DATABASE app");
+    setup.must("CREATE TABLE app.t (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(50))");
+    setup.must("CREATE TABLE app.safe (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(50))");
+    let connect = || proxy.proxy.connect_to("app");
+
+    // a plan that is kept; prepared statements that are relayed, executed and not; a transaction;
+    // a text of PREPARE; a session with a snapshot of its own
+    let (mut text, mut prepared, mut fresh) = (connect(), connect(), connect());
+    let (mut open, mut named, mut own) = (connect(), connect(), connect());
+    const INSERT: &str = "INSERT INTO t (name) VALUES ('x')";
+    text.must(INSERT);
+    let statement = prepare(&mut prepared, "INSERT INTO t (name) VALUES (?)");
+    prepared
+        .conn()
+        .exec_drop(&statement, ("x",))
+        .expect("executed");
+    let unused = prepare(&mut fresh, "INSERT INTO t (name) VALUES (?)");
+    let safe = prepare(&mut fresh, "INSERT INTO safe (v) VALUES (?)");
+    let found = prepare(&mut fresh, "SELECT COUNT(*) FROM safe WHERE v = ?");
+    fresh.conn().exec_drop(&safe, ("a",)).expect("executed");
+    open.must("BEGIN");
+    open.must(INSERT);
+    named.must("PREPARE s FROM 'INSERT INTO t (name) VALUES (1)'");
+    named.must("EXECUTE s");
+    own.must("CREATE TEMPORARY TABLE own (v VARCHAR(9) ENCRYPTED FOR (EQ))");
+    own.must("INSERT INTO own VALUES ('mine')");
+    own.must(INSERT);
+    let rows = |server: &Server| {
+        let mut direct = server.connect();
+        direct.text("SELECT COUNT(*) FROM app.t").expect("a count")
+    };
+    assert_eq!(rows(&server), "4");
+
+    let before = proxy.config();
+    let strict = format!("{before}\n[protect.\"app.t\"]\nenforce = true\nname = [\"eq\"]\n");
+    proxy.write(&strict);
+    let (sound, said) = proxy.proxy.command(&["check"]);
+    assert!(sound && said.contains("2 settings would change"), "{said}");
+    assert!(
+        said.contains("protect.\"app.t\".name: not set → [\"eq\"]"),
+        "{said}"
+    );
+    text.must(INSERT);
+
+    // a statement that runs goes on, and the reload waits for it
+    let mut slow = connect();
+    let runs = thread::spawn(move || slow.text("SELECT SLEEP(1.5) FROM t LIMIT 1"));
+    thread::sleep(Duration::from_millis(400));
+    let begin = Instant::now();
+    let said = proxy.must_reload();
+    assert!(
+        said.contains("protect.\"app.t\".enforce: not set → true"),
+        "{said}"
+    );
+    assert!(
+        begin.elapsed() > Duration::from_millis(500),
+        "it has waited"
+    );
+    assert_eq!(runs.join().expect("no panic").expect("it is done"), "0");
+    assert!(
+        proxy.proxy.log().contains("reload: in force"),
+        "{}",
+        proxy.proxy.log()
+    );
+
+    let failed = |done: Result<(), ::mysql::Error>| done.map_err(Failure::from);
+    must_be_refused("a text", text.run(INSERT));
+    must_be_refused(
+        "executed before",
+        failed(prepared.conn().exec_drop(&statement, ("x",))),
+    );
+    must_be_refused(
+        "prepared before",
+        failed(fresh.conn().exec_drop(&unused, ("x",))),
+    );
+    must_be_refused("in a transaction", open.run(INSERT));
+    must_be_refused("a statement by name", named.run("EXECUTE s"));
+    must_be_refused("a session of its own", own.run(INSERT));
+    must_be_refused("a new session", connect().run(INSERT));
+    must_be_refused("reading", text.run("SELECT name FROM t"));
+    assert_eq!(rows(&server), "5", "nothing was written by an old plan");
+    // what the new rules allow goes on
+    fresh.conn().exec_drop(&safe, ("b",)).expect("executed");
+    let count: Option<u32> = fresh.conn().exec_first(&found, ("a",)).expect("a count");
+    assert_eq!(count, Some(1));
+    assert_eq!(
+        own.text("SELECT v FROM own WHERE v = 'mine'")
+            .expect("a row"),
+        "mine"
+    );
+    open.must("COMMIT");
+    assert_eq!(rows(&server), "6");
+
+    // and back
+    proxy.write(&before);
+    proxy.must_reload();
+    text.must(INSERT);
+    prepared
+        .conn()
+        .exec_drop(&statement, ("x",))
+        .expect("executed");
+    fresh.conn().exec_drop(&unused, ("x",)).expect("executed");
+    named.must("EXECUTE s");
+    own.must(INSERT);
+    assert_eq!(rows(&server), "11");
+    assert_eq!(proxy.counted("onionskin_reloads_total{outcome=\"ok\"}"), 2);
+    assert_eq!(proxy.counted("onionskin_configuration"), 2);
+    proxy.must_reload();
+    assert_eq!(
+        proxy.must_reload().trim(),
+        "in force, and nothing has changed"
+    );
+}
+
+/// A certificate for localhost and its key.
+fn certificate(folder: &Path, name: &str) {
+    let names = ["localhost", "127.0.0.1"].map(String::from);
+    let made = rcgen::generate_simple_self_signed(names).expect("made");
+    let key = folder.join(format!("{name}.key"));
+    fs::write(folder.join(format!("{name}.pem")), made.cert.pem()).expect("written");
+    fs::write(&key, made.signing_key.serialize_pem()).expect("written");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("a mode");
+}
+
+/// The certificate that a new handshake shows, as openssl prints it.
+fn shown_certificate(port: u16) -> String {
+    let output = Command::new("timeout")
+        .args([
+            "20",
+            "openssl",
+            "s_client",
+            "-starttls",
+            "mysql",
+            "-connect",
+        ])
+        .arg(format!("127.0.0.1:{port}"))
+        .stdin(Stdio::null())
+        .output()
+        .expect("openssl runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let begin = text.find("-----BEGIN CERTIFICATE-----");
+    let end = text.find("-----END CERTIFICATE-----");
+    match (begin, end) {
+        (Some(begin), Some(end)) => text[begin..end].split_whitespace().collect(),
+        _ => panic!("no certificate in {text}"),
+    }
+}
+
+/// The line that says where the server is.
+fn backend_of(config: &str) -> &str {
+    let mut lines = config.lines();
+    lines.find(|l| l.starts_with("backend ")).expect("a line")
+}
+
+/// What may be wrong: a configuration, keys, and words of the one sentence. The keys are those that
+/// the proxy runs with, the same damaged, and others.
+fn faults<'a>(
+    sound: &str,
+    admin: &str,
+    [keys, damaged, other]: [&'a [u8]; 3],
+) -> Vec<(String, &'a [u8], &'static str)> {
+    let replaced = |from: &str, to: &str| {
+        assert!(sound.contains(from), "{from} in {sound}");
+        sound.replace(from, to)
+    };
+    let set = |line: &str| format!("{line}\n{sound}");
+    let backend = backend_of(sound);
+    // the configuration, the keys, and words of the one sentence
+    vec![
+        (set("listen = "), keys, "onionskin.toml"),
+        (set("no_such_setting = 1"), keys, "no_such_setting"),
+        (
+            replaced("[\"eq\"]", "[\"equal\"]"),
+            keys,
+            "capabilities are",
+        ),
+        (replaced("one.pem", "none.pem"), keys, "none.pem"),
+        (
+            replaced("key = ", "# key = "),
+            keys,
+            "needs both cert and key",
+        ),
+        (replaced("one.pem", "two.pem"), keys, "belong together"),
+        (replaced("one.key", "one.pem"), keys, "one.pem"),
+        (sound.to_owned(), damaged, "key file is malformed"),
+        (
+            sound.to_owned(),
+            other,
+            "other keys than this proxy runs with",
+        ),
+        (
+            replaced(backend, "backend = \"127.0.0.1:1\""),
+            keys,
+            "backend: ",
+        ),
+        (replaced(admin, "127.0.0.1:1"), keys, "admin: "),
+        (replaced("control.sock", "other.sock"), keys, "other.sock"),
+        (set("pins = \"none\""), keys, "onionskin pin makes it"),
+        (set("admin_token_file = \"none\""), keys, "none"),
+        (
+            format!("{sound}\n[scratch]\nsocket = \"a.sock\"\n"),
+            keys,
+            "scratch.socket",
+        ),
+        (
+            format!("{sound}\n[functions]\nevaluate = true\n"),
+            keys,
+            "functions.evaluate",
+        ),
+    ]
+}
+
+fn what_is_wrong_changes_nothing(kind: Kind) {
+    if direct_mode() {
+        return;
+    }
+    let Some(server) = Server::start(kind, ServerOptions::default()) else {
+        return;
+    };
+    let tables =
+        "[tls]\ncert = \"one.pem\"\nkey = \"one.key\"\n[protect.\"app.*\"]\nv = [\"eq\"]\n";
+    let folder = tempfile::tempdir().expect("a folder");
+    certificate(folder.path(), "one");
+    certificate(folder.path(), "two");
+    let at = folder.path().display().to_string();
+    let tables = tables.replace("one.", &format!("{at}/one."));
+    let proxy = Reloadable::start(&server, &tables);
+    let mut session = proxy.proxy.connect();
+    session.must("CREATE DATABASE app");
+    session.must("CREATE TABLE app.t (id INT, v VARCHAR(50))");
+    session.must("INSERT INTO app.t VALUES (1, 'one')");
+    let first = shown_certificate(proxy.proxy.port());
+    let sound = proxy.config();
+    let keys = fs::read(proxy.proxy.keys()).expect("keys");
+    let other = tempfile::tempdir().expect("a folder");
+    let (made, said) = proxy
+        .proxy
+        .command(&["init", "--dir", &other.path().display().to_string()]);
+    assert!(made, "{said}");
+    let other = fs::read(other.path().join("keys.json")).expect("keys");
+    let damaged = [&keys[..keys.len() / 2], b"0", &keys[keys.len() / 2..]].concat();
+
+    let admin = format!("127.0.0.1:{}", proxy.admin);
+    let faults = faults(&sound, &admin, [&keys, &damaged, &other]);
+    let count = faults.len() as u64;
+    for (config, content, words) in faults {
+        proxy.write(&config);
+        fs::write(proxy.proxy.keys(), content).expect("written");
+        let before = proxy.proxy.log().matches("reload: ").count();
+        signal("HUP", proxy.proxy.pid().expect("a process"));
+        wait_until("an answer in the log", SOON, || {
+            proxy.proxy.log().matches("reload: ").count() > before
+        });
+        let log = proxy.proxy.log();
+        let line = log
+            .lines()
+            .rfind(|line| line.contains("reload: "))
+            .expect("a line");
+        assert!(line.contains(words), "{words}: {line}");
+        assert!(line.contains("nothing was changed"), "{words}: {line}");
+        assert_eq!(
+            session
+                .text("SELECT v FROM app.t WHERE v = 'one'")
+                .expect(words),
+            "one"
+        );
+    }
+    assert_eq!(
+        proxy.counted("onionskin_reloads_total{outcome=\"refused\"}"),
+        count
+    );
+    assert_eq!(proxy.counted("onionskin_configuration"), 0);
+    assert_eq!(
+        shown_certificate(proxy.proxy.port()),
+        first,
+        "the certificate is the old one"
+    );
+
+    // the command says the same, check beforehand; both end with 2 and one sentence
+    let backend = backend_of(&sound);
+    proxy.write(&sound.replace(backend, "backend = \"127.0.0.1:1\""));
+    fs::write(proxy.proxy.keys(), &keys).expect("written");
+    for command in ["reload", "check"] {
+        let (done, said) = proxy.proxy.command(&[command]);
+        assert!(!done && said.contains("backend: "), "{command}: {said}");
+        assert!(said.contains("start it anew"), "{command}: {said}");
+    }
+    what_is_right_is_taken(&proxy, session, &server, &sound);
+}
+
+/// A certificate, a key, limits.
+fn what_is_right_is_taken(proxy: &Reloadable, mut session: Session, server: &Server, sound: &str) {
+    let first = shown_certificate(proxy.proxy.port());
+    proxy.write(&format!(
+        "max_logins = 7\n{}",
+        sound.replace("one.", "two.")
+    ));
+    for command in [&["keys", "add"][..], &["keys", "use", "2"]] {
+        let (made, said) = proxy.proxy.command(command);
+        assert!(made, "{said}");
+    }
+    let said = proxy.must_reload();
+    for words in [
+        "max_logins: not set → 7",
+        "two.pem",
+        "data keys: 1; new columns under 1 → 1, 2",
+    ] {
+        assert!(said.contains(words), "{words} in {said}");
+    }
+    assert!(!said.contains("BEGIN"), "{said}");
+    assert_ne!(shown_certificate(proxy.proxy.port()), first);
+    session.must("CREATE TABLE app.later (id INT, v VARCHAR(50))");
+    session.must("INSERT INTO app.later VALUES (1, 'two')");
+    assert_eq!(
+        session
+            .text("SELECT v FROM app.later WHERE v = 'two'")
+            .expect("a row"),
+        "two"
+    );
+    assert_eq!(
+        session
+            .text("SELECT v FROM app.t WHERE v = 'one'")
+            .expect("a row"),
+        "one"
+    );
+    let mut direct = server.connect();
+    let key = direct.text(
+        "SELECT SUBSTRING_INDEX(SUBSTRING_INDEX(column_comment, '|', 5), '|', -1) FROM information_schema.columns \
+         WHERE table_name = 'later' AND column_name LIKE '%$enc'",
+    );
+    assert_eq!(
+        key.expect("a key"),
+        "2",
+        "new columns are under the new key"
+    );
+}
+
+/// Clients that come and go all the time, until they are told to end.
+struct Crowd {
+    stop: Arc<AtomicBool>,
+    served: Arc<AtomicU64>,
+    clients: Vec<thread::JoinHandle<Vec<String>>>,
+}
+
+impl Crowd {
+    fn begin(port: u16, clients: u32) -> Crowd {
+        let (stop, served) = (
+            Arc::new(AtomicBool::new(false)),
+            Arc::new(AtomicU64::new(0)),
+        );
+        let client = |number: u32| {
+            let (stop, served) = (stop.clone(), served.clone());
+            thread::spawn(move || {
+                let mut errors = Vec::new();
+                while !stop.load(Ordering::SeqCst) {
+                    let done = (|| {
+                        let mut session = Session::try_open(port, "root", "", Some("app"))?;
+                        let insert = format!("INSERT INTO t (v) VALUES ('client {number}')");
+                        session.run(&insert)?;
+                        session.execute("SELECT COUNT(*) FROM t WHERE v = ?", ("nobody",))
+                    })();
+                    match done {
+                        Ok(_) => drop(served.fetch_add(1, Ordering::SeqCst)),
+                        Err(failure) => errors.push(failure.to_string()),
+                    }
+                }
+                errors
+            })
+        };
+        let clients = (0..clients).map(client).collect();
+        Crowd {
+            stop,
+            served,
+            clients,
+        }
+    }
+
+    /// Waits until so many more were served.
+    fn until_served(&self, more: u64) {
+        let until = self.served.load(Ordering::SeqCst) + more;
+        wait_until("clients are served", SOON, || {
+            self.served.load(Ordering::SeqCst) >= until
+        });
+    }
+
+    fn end(self) -> u64 {
+        self.stop.store(true, Ordering::SeqCst);
+        for client in self.clients {
+            let errors = client.join().expect("no panic");
+            assert!(
+                errors.is_empty(),
+                "{} errors, first {:?}",
+                errors.len(),
+                errors.first()
+            );
+        }
+        self.served.load(Ordering::SeqCst)
+    }
+}
+
+fn no_connection_is_lost(kind: Kind) {
+    if direct_mode() {
+        return;
+    }
+    let Some(server) = Server::start(kind, ServerOptions::default()) else {
+        return;
+    };
+    let mut proxy = Reloadable::start(&server, "[protect.\"app.*\"]\nv = [\"eq\"]\n");
+    let mut setup = proxy.proxy.connect();
+    setup.must("CREATE DATABASE app");
+    setup.must("CREATE TABLE app.t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(50))");
+    let crowd = Crowd::begin(proxy.proxy.port(), 6);
+    crowd.until_served(20);
+    let sound = proxy.config();
+    for round in 0..4 {
+        let rule = format!("[protect.\"other.{round}\"]\nx = [\"eq\"]\n");
+        proxy.write(&format!("max_logins = {}\n{sound}\n{rule}", 40 + round));
+        proxy.must_reload();
+        crowd.until_served(20);
+    }
+
+    // an open session stays with the old program, which ends with it
+    let mut first = Some(setup);
+    let mut successors: Vec<Child> = Vec::new();
+    for round in 0..3 {
+        let name = format!("successor-{round}.log");
+        successors.push(proxy.successor(&name));
+        wait_until("it serves", SOON, || {
+            proxy.log_of(&name).contains("listening on")
+        });
+        crowd.until_served(20);
+        assert!(
+            http(proxy.admin, "/live").is_some(),
+            "the administration address is served"
+        );
+        match first.take() {
+            Some(mut session) => {
+                assert_eq!(session.text("SELECT 1").expect("it goes on"), "1");
+                drop(session);
+                let log = || proxy.proxy.log();
+                wait_until("the first one ends", SOON, || log().contains("ended"));
+            }
+            None => {
+                let before = &mut successors[round - 1];
+                wait_until("the one before ends", SOON, || ended(before));
+                let status = before.try_wait().expect("waited").expect("ended");
+                assert!(status.success(), "{status}");
+            }
+        }
+        // the socket answers for the new one
+        assert!(proxy.must_reload().contains("in force"));
+    }
+    let served = crowd.end();
+    assert!(served > 150, "{served}");
+    let mut direct = server.connect();
+    let rows = direct.text("SELECT COUNT(*) FROM app.t").expect("a count");
+    assert_eq!(
+        rows,
+        served.to_string(),
+        "each of them has written its row once"
+    );
+    let mut last = successors.pop().expect("one");
+    signal("TERM", last.id());
+    wait_until("the last one ends", SOON, || ended(&mut last));
+    assert!(
+        !proxy.proxy.folder().join("control.sock").exists(),
+        "its socket is removed"
+    );
+    proxy.proxy.kill9();
+}
+
+fn clients_without_tls_are_kept_out(kind: Kind) {
+    if direct_mode() {
+        return;
+    }
+    let Some(server) = Server::start(kind, ServerOptions::default()) else {
+        return;
+    };
+    let proxy = Reloadable::start(&server, "");
+    let port = proxy.proxy.port();
+    let mut open = proxy.proxy.connect();
+    let sound = proxy.config();
+    let plain = Cli::tcp(kind, port, "root", "").without_tls();
+    let secure = Cli::tcp(kind, port, "root", "").with_tls();
+    let secure = match kind {
+        // a self-signed certificate is not verified
+        Kind::MariaDb => secure.option("--disable-ssl-verify-server-cert"),
+        Kind::MySql => secure,
+    };
+    assert_eq!(plain.must("SELECT 1").lines().last(), Some("1"));
+    let before = shown_certificate(port);
+
+    proxy.write(&format!("{sound}\n[tls]\nrequire = true\n"));
+    assert!(proxy.must_reload().contains("tls.require: not set → true"));
+    let refused = plain.run("SELECT 1");
+    assert!(!refused.success, "{refused:?}");
+    assert!(refused.err.contains("3159"), "{refused:?}");
+    assert!(
+        refused
+            .err
+            .contains("the proxy takes logins under TLS only"),
+        "{refused:?}"
+    );
+    assert_eq!(secure.must("SELECT 1").lines().last(), Some("1"));
+    assert_eq!(
+        shown_certificate(port),
+        before,
+        "the proxy's own certificate stays"
+    );
+    assert_eq!(
+        open.text("SELECT 1").expect("a session stays as it is"),
+        "1"
+    );
+
+    let speaks = |version: &str| {
+        let output = Command::new("timeout")
+            .args([
+                "20",
+                "openssl",
+                "s_client",
+                "-starttls",
+                "mysql",
+                version,
+                "-connect",
+            ])
+            .arg(format!("127.0.0.1:{port}"))
+            .stdin(Stdio::null())
+            .output()
+            .expect("openssl runs");
+        String::from_utf8_lossy(&output.stdout).contains("-----BEGIN CERTIFICATE-----")
+    };
+    assert!(speaks("-tls1_2") && speaks("-tls1_3"));
+    proxy.write(&format!("{sound}\n[tls]\nmin_version = \"1.3\"\n"));
+    proxy.must_reload();
+    assert!(!speaks("-tls1_2") && speaks("-tls1_3"));
+    assert_eq!(plain.must("SELECT 1").lines().last(), Some("1"));
+    proxy.write(&format!("{sound}\n[tls]\nmin_version = \"1.1\"\n"));
+    let (done, said) = proxy.reload();
+    assert!(
+        !done && said.contains("1.2") && said.contains("nothing was changed"),
+        "{said}"
+    );
+}
+
+// --- one server is enough for these ---
+
+#[test]
+fn whoever_only_pretends_takes_nothing_over() {
+    if direct_mode() {
+        return;
+    }
+    let server = Server::mariadb();
+    let mut proxy = Reloadable::start(&server, "");
+    let socket = proxy.proxy.folder().join("control.sock");
+    let mode = fs::metadata(&socket).expect("there").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    let answer = |request: &[u8]| {
+        let mut stream = proxy.control();
+        let _ = stream.write_all(request);
+        let mut text = String::new();
+        let _ = stream.read_to_string(&mut text);
+        text
+    };
+    for junk in [
+        &b"\n"[..],
+        b"reload now\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        &[b'x'; 20_000],
+    ] {
+        assert!(answer(junk).starts_with("no\n"), "{junk:?}");
+    }
+    // the file of a check is read by the proxy, and nothing of it is told but what is wrong
+    assert!(answer(b"check /nowhere/onionskin.toml\n").starts_with("no\n"));
+
+    // it takes the sockets, and goes
+    let mut stream = proxy.control();
+    stream.write_all(b"take over\n").expect("written");
+    let mut some = [0; 64];
+    assert!(stream.read(&mut some).expect("an answer") > 0);
+    assert!(some.starts_with(b"ok "), "{some:?}");
+    // meanwhile: a second one, a real one, and a reload
+    assert!(answer(b"take over\n").contains("another program takes over"));
+    let mut second = proxy.successor("second.log");
+    wait_until("the second one ends", SOON, || ended(&mut second));
+    assert!(
+        proxy
+            .log_of("second.log")
+            .contains("another program takes over")
+    );
+    let (done, said) = proxy.reload();
+    assert!(!done && said.contains("a new program takes over"), "{said}");
+    proxy.proxy.connect().must("SELECT 1");
+    drop(stream);
+    wait_until("the old one goes on", SOON, || {
+        proxy.proxy.log().contains("as if nothing had happened")
+    });
+    proxy.must_reload();
+    // it says something else than that it serves
+    let mut stream = proxy.control();
+    stream.write_all(b"take over\nnonsense\n").expect("written");
+    let mut text = String::new();
+    let _ = stream.read_to_string(&mut text);
+    assert!(!text.contains("draining"), "{text}");
+    proxy.proxy.connect().must("SELECT 1");
+    proxy.proxy.assert_healthy();
+}
+
+#[test]
+fn a_new_program_that_fails_leaves_the_old_one() {
+    if direct_mode() {
+        return;
+    }
+    let server = Server::mariadb();
+    let mut proxy = Reloadable::start(&server, "");
+    let sound = proxy.config();
+    let mut session = proxy.proxy.connect();
+    // it gets the sockets and dies of its administration token, which is read before; of an address
+    // that is taken, which is bound after
+    let listens = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = listens.local_addr().expect("bound").to_string();
+    let admin = format!("127.0.0.1:{}", proxy.admin);
+    for (config, words) in [
+        (
+            format!("pins = \"none\"\n{sound}"),
+            "onionskin pin makes it",
+        ),
+        (sound.replace(&admin, &taken), "cannot listen on admin"),
+    ] {
+        proxy.write(&config);
+        let mut failed = proxy.successor("failed.log");
+        wait_until("it ends", SOON, || ended(&mut failed));
+        assert!(
+            proxy.log_of("failed.log").contains(words),
+            "{}",
+            proxy.log_of("failed.log")
+        );
+        session.must("SELECT 1");
+        proxy.proxy.connect().must("SELECT 1");
+    }
+    drop(listens);
+    // without a program to take over from, it starts like any other
+    proxy.write(&sound);
+    proxy.proxy.kill9();
+    drop(session);
+    let mut alone = proxy.successor("alone.log");
+    wait_until("it serves", SOON, || {
+        proxy.log_of("alone.log").contains("listening on")
+    });
+    proxy.proxy.connect().must("SELECT 1");
+
+    // SIGUSR2: it starts its own file anew
+    signal("USR2", alone.id());
+    wait_until("the old one ends", SOON, || ended(&mut alone));
+    let log = proxy.log_of("alone.log");
+    let pid = log
+        .split("pid=")
+        .nth(1)
+        .and_then(|rest| rest.split_whitespace().next());
+    let pid: u32 = pid.and_then(|pid| pid.parse().ok()).expect("a process");
+    proxy.proxy.connect().must("SELECT 1");
+    signal("TERM", pid);
+    wait_until("it ends", SOON, || {
+        TcpStream::connect(("127.0.0.1", proxy.proxy.port())).is_err()
+    });
+}
+
+#[test]
+fn systemd_passes_the_socket() {
+    let program = "/usr/bin/systemd-socket-activate";
+    if direct_mode() || !Path::new(program).exists() {
+        announce("SKIPPED: no systemd-socket-activate");
+        return;
+    }
+    let server = Server::mariadb();
+    let mut proxy = Reloadable::start(&server, "");
+    proxy.proxy.kill9();
+    let port = proxy.proxy.port();
+    let notified = proxy.proxy.folder().join("notify.sock");
+    let notify = UnixDatagram::bind(&notified).expect("a socket");
+    notify.set_read_timeout(Some(SOON)).expect("a limit");
+    let start = |listen: &str, log: &str| {
+        let log = File::create(proxy.proxy.folder().join(log)).expect("a log");
+        tied_command(program)
+            .current_dir(proxy.proxy.folder())
+            .args(["-l", listen, "-E"])
+            .arg(format!("NOTIFY_SOCKET={}", notified.display()))
+            .arg(env!("CARGO_BIN_EXE_onionskin"))
+            .args(["serve", "-c", "onionskin.toml", "--listen"])
+            .arg(format!("127.0.0.1:{port}"))
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("it starts")
+    };
+    let mut passed = start(&format!("127.0.0.1:{port}"), "passed.log");
+    wait_until("it listens", SOON, || {
+        proxy.log_of("passed.log").contains("Listening on")
+    });
+    // the first client starts the program, and is served
+    assert_eq!(proxy.proxy.connect().text("SELECT 1").expect("a row"), "1");
+    let mut told = [0; 256];
+    let length = notify.recv(&mut told).expect("it tells that it is ready");
+    let told = String::from_utf8_lossy(&told[..length]).into_owned();
+    assert_eq!(told, format!("READY=1\nMAINPID={}", passed.id()));
+    signal("TERM", passed.id());
+    wait_until("it ends", SOON, || ended(&mut passed));
+
+    let other = free_port();
+    let mut wrong = start(&format!("127.0.0.1:{other}"), "wrong.log");
+    wait_until("it listens", SOON, || {
+        proxy.log_of("wrong.log").contains("Listening on")
+    });
+    let _ = TcpStream::connect(("127.0.0.1", other));
+    wait_until("it ends", SOON, || ended(&mut wrong));
+    let log = proxy.log_of("wrong.log");
+    assert!(
+        log.contains("make ListenStream= in the socket unit and listen the same"),
+        "{log}"
+    );
+}
