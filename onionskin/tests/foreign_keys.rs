@@ -5,6 +5,8 @@ mod support;
 
 #[path = "foreign_keys/attacks.rs"]
 mod attacks;
+#[path = "foreign_keys/dropped.rs"]
+mod dropped;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -16,6 +18,7 @@ use attacks::{
     groups_of_keys_are_migrated, keys_that_no_server_keeps_are_no_reason,
     odd_definitions_are_made_anew,
 };
+use dropped::{a_dropped_key_leaves_the_table_usable, marks_of_dropped_keys_are_no_excuse};
 use support::*;
 
 on_both_servers!(
@@ -36,6 +39,8 @@ on_both_servers!(
     engines_that_keep_no_keys_are_noticed,
     odd_definitions_are_made_anew,
     groups_of_keys_are_migrated,
+    a_dropped_key_leaves_the_table_usable,
+    marks_of_dropped_keys_are_no_excuse,
 );
 
 const EVERYTHING: &str = "enforce = true\n[protect.\"app.*\"]\n\"*\" = [\"eq\", \"range\"]\n";

@@ -60,8 +60,12 @@ impl Session {
         if ddl.rests_on_keys {
             self.must_keep_keys(ddl)?;
         }
+        let marks = self.marks_before(ddl)?;
         let locked = self.lock_set(ddl, keyed)?;
         let done = self.define_locked(ddl, keyed);
+        if done.is_ok() && !marks.is_empty() {
+            self.mark_afterwards(&marks, &keyed.plan.names)?;
+        }
         self.unlock_set(locked, &done, keyed)?;
         done
     }

@@ -61,6 +61,7 @@ mod packet_bound;
 mod parts;
 mod pinned;
 mod pins;
+mod plain_marks;
 mod prepared;
 mod present;
 mod pulse;

@@ -16,6 +16,7 @@ use crate::{
     display::{Dialect, push_default_clause},
     errors::SchemaError,
     long_unique::{is_hash, shown_hash},
+    plain_mark::is_plain_mark,
     prefix::with_prefixes,
     protection::{split_companion, split_enc},
     quote::{identifier, push_shown_literal},
@@ -35,9 +36,7 @@ pub fn show_create_table(
             reason: reason.clone(),
         });
     }
-    if !table.is_protected() {
-        return Ok(physical_sql.to_owned());
-    }
+    // one that has none may have marks of columns that stay plaintext
     logical(physical_sql, table, dialect.into(), false).ok_or_else(|| {
         SchemaError::DefinitionNotUnderstood {
             table: table.name.clone(),
@@ -85,7 +84,10 @@ pub(crate) fn logical(
             }
         } else if let Some(check) = logical_check(trimmed, table, family) {
             elements.push(format!("{indent}{check}"));
-        } else if !is_our_check(trimmed, table) && !is_our_index(trimmed, table) {
+        } else if !is_our_check(trimmed, table)
+            && !is_plain_mark(trimmed)
+            && !is_our_index(trimmed, table)
+        {
             let mut line = with_logical_names(&with_prefixes(trimmed), table);
             if is_hash(&line, table, family) {
                 line = shown_hash(&line);

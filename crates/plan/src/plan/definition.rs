@@ -20,6 +20,22 @@ pub struct Ddl {
     /// Columns stay plaintext because foreign keys have them refer to others: the table has to be
     /// InnoDB's, which keeps the keys.
     pub rests_on_keys: bool,
+    /// Plaintext columns that stay so by right, and would lose the reason.
+    pub kept_plain: Vec<KeptPlain>,
+}
+
+/// A column that an enforced wildcard leaves plaintext, of a table of which the statement drops a
+/// foreign key or a column, or renames the column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptPlain {
+    /// Its name before the statement.
+    pub before: String,
+    /// Its name afterwards.
+    pub after: String,
+    /// The constraints that the statement drops, by their names.
+    pub dropped: Vec<String>,
+    /// The statement drops columns, and with them the marks that the table has.
+    pub drops_columns: bool,
 }
 
 /// A foreign key's column that is new, and the protected one that it refers to.

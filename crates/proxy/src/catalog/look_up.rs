@@ -175,7 +175,8 @@ impl Account {
         for (database, names) in by_database {
             let mut found = look_into(server, keys, database, &names)?;
             for table in &mut found.tables {
-                mark_references(&self.policy, table, |sql| texts(server, sql))?;
+                let tag = |bytes: &[u8]| keys.metadata_key().tag(bytes);
+                mark_references(&self.policy, table, |sql| texts(server, sql), tag)?;
             }
             match self.take_found(database, &names, found, look)? {
                 Some(differs) => changed |= differs,

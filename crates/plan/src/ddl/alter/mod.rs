@@ -266,6 +266,7 @@ impl<'a> Alteration<'a> {
             references: Vec::new(),
             names_taken: Vec::new(),
             rests_on_keys: false,
+            renamed_plain: Vec::new(),
         }
     }
 
@@ -321,6 +322,7 @@ impl<'a> Alteration<'a> {
 
     /// The plan, when all specifications have been read.
     fn planned<'p>(self) -> Planned<Decided<'p>> {
+        let kept_plain = self.kept_plain();
         let Target { table, specs, .. } = self.target;
         let mut pieces = self.out.0;
         let changes_set = |piece: &DdlPiece| {
@@ -339,7 +341,8 @@ impl<'a> Alteration<'a> {
         }
         let present = specs.present.iter().cloned();
         pieces.extend(present.map(DdlPiece::Present));
-        if self.new_columns.is_empty() && table.table_id.is_none() && !self.rests_on_keys {
+        let is_plain = self.new_columns.is_empty() && table.table_id.is_none();
+        if is_plain && !self.rests_on_keys && kept_plain.is_empty() {
             return Ok((Action::Relay, None));
         }
         define(Ddl {
@@ -349,6 +352,7 @@ impl<'a> Alteration<'a> {
             references: self.references,
             temporary: None,
             rests_on_keys: self.rests_on_keys,
+            kept_plain,
         })
     }
 }
