@@ -3,6 +3,8 @@
 
 mod support;
 
+#[path = "foreign_keys/actions.rs"]
+mod actions;
 #[path = "foreign_keys/attacks.rs"]
 mod attacks;
 #[path = "foreign_keys/dropped.rs"]
@@ -12,6 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use actions::{
+    actions_are_kept_and_authentic, actions_are_not_left_undone, actions_stand_in_definitions,
+};
 use attacks::{
     a_plaintext_column_does_not_become_another, an_enforced_table_gets_its_key_back,
     columns_that_are_made_anew_keep_their_keys, engines_that_keep_no_keys_are_noticed,
@@ -41,6 +46,9 @@ on_both_servers!(
     groups_of_keys_are_migrated,
     a_dropped_key_leaves_the_table_usable,
     marks_of_dropped_keys_are_no_excuse,
+    actions_stand_in_definitions,
+    actions_are_not_left_undone,
+    actions_are_kept_and_authentic,
 );
 
 const EVERYTHING: &str = "enforce = true\n[protect.\"app.*\"]\n\"*\" = [\"eq\", \"range\"]\n";

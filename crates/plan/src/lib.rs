@@ -56,3 +56,4 @@ pub use request::{COLLATION, Catalog, HIDDEN, Known, Request, Settings, UseScrat
 pub use statement::settings::scoped;
 pub use statement::{Outcome, plan};
 pub use template::{Literal, Rows, Template};
+pub use write::inexact_key;

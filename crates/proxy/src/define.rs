@@ -60,6 +60,7 @@ impl Session {
         if ddl.rests_on_keys {
             self.must_keep_keys(ddl)?;
         }
+        self.must_be_only_key(ddl)?;
         let marks = self.marks_before(ddl)?;
         let locked = self.lock_set(ddl, keyed)?;
         let done = self.define_locked(ddl, keyed);

@@ -34,6 +34,7 @@
 mod age;
 mod bind;
 mod by_name;
+mod cascades;
 mod catalog;
 mod config;
 mod copy;

@@ -77,7 +77,7 @@ impl Session {
     }
 
     /// The foreign keys of a table: the constraint's name, and one of its columns.
-    fn foreign_keys_of(&mut self, table: &TableName) -> Outcome<Vec<(String, String)>> {
+    pub(crate) fn foreign_keys_of(&mut self, table: &TableName) -> Outcome<Vec<(String, String)>> {
         let rows = texts(self.server.rows(
             format!(
                 "SELECT CAST(CONSTRAINT_NAME AS BINARY), CAST(COLUMN_NAME AS BINARY) \

@@ -3,6 +3,7 @@
 use onionskin_value::{Family, SqlType};
 
 use crate::check::{Check, refused_cell};
+use crate::key_actions::KeyActions;
 use crate::quote::{hex, identifier};
 use crate::set::Whole;
 
@@ -250,6 +251,8 @@ pub struct Protection {
     pub names: PhysicalNames,
     /// CHECK constraints over the column alone, in the order of their numbers.
     pub checks: Vec<Check>,
+    /// What the foreign keys say whose first column it is.
+    pub actions: KeyActions,
     /// How grams are kept, of columns that have them.
     pub grams: GramForm,
     /// Whether this and the table's others are all that were defined together.

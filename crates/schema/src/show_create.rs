@@ -15,6 +15,7 @@ use crate::{
     computed::{present_time, time_fraction},
     display::{Dialect, push_default_clause},
     errors::SchemaError,
+    key_actions::with_actions,
     long_unique::{is_hash, shown_hash},
     plain_mark::is_plain_mark,
     prefix::with_prefixes,
@@ -92,6 +93,7 @@ pub(crate) fn logical(
             if is_hash(&line, table, family) {
                 line = shown_hash(&line);
             }
+            let line = with_actions(line, trimmed, table);
             elements.push(format!("{indent}{line}"));
         }
     }
@@ -559,6 +561,7 @@ mod tests {
                     names: PhysicalNames::new("c", column_id, &sql_type, &capabilities),
                     capabilities,
                     checks: Vec::new(),
+                    actions: crate::KeyActions::default(),
                     grams: GramForm::Words,
                     whole: Whole::Unmarked,
                 }),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::{DefaultLiteral, NewColumn, Table, TableName};
+use onionskin_schema::{DefaultLiteral, KeyActions, NewColumn, Table, TableName};
 
 /// A definition with places for what only its execution knows.
 #[derive(Clone, Debug)]
@@ -123,6 +123,9 @@ pub enum DdlPiece {
     /// The specification that gives a protected column another definition, by which no cell
     /// changes.
     Redefine(Redefined),
+    /// The specification by which a protected column keeps the actions of the foreign keys whose
+    /// first column it is.
+    SetActions(usize, KeyActions),
     /// Behind DROP CONSTRAINT: which columns the constraint of this name is over is asked of the
     /// server. What it becomes begins with a comma.
     DroppedConstraint(String),

@@ -126,6 +126,7 @@ pub fn plan(request: &Request) -> Outcome {
             pinned: p.pinned,
             probe: p.probe,
             insert_only: p.insert_only,
+            rewritten: p.rewritten,
             grouping: p.grouping,
             row_ends: p.row_ends,
             surplus_values: p.surplus_values,

@@ -334,6 +334,7 @@ impl<'a> Alteration<'a> {
                     | DdlPiece::SetDefault(..)
                     | DdlPiece::Redefine(_)
                     | DdlPiece::DroppedConstraint(_)
+                    | DdlPiece::SetActions(..)
             )
         };
         if !pieces.iter().any(changes_set) {
