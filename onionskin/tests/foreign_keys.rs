@@ -15,7 +15,8 @@ use std::thread;
 use std::time::Duration;
 
 use actions::{
-    actions_are_kept_and_authentic, actions_are_not_left_undone, actions_stand_in_definitions,
+    a_missing_table_is_told_by_the_server, actions_are_authentic, actions_are_not_left_undone,
+    actions_stand_in_definitions,
 };
 use attacks::{
     a_plaintext_column_does_not_become_another, an_enforced_table_gets_its_key_back,
@@ -48,7 +49,8 @@ on_both_servers!(
     marks_of_dropped_keys_are_no_excuse,
     actions_stand_in_definitions,
     actions_are_not_left_undone,
-    actions_are_kept_and_authentic,
+    actions_are_authentic,
+    a_missing_table_is_told_by_the_server,
 );
 
 const EVERYTHING: &str = "enforce = true\n[protect.\"app.*\"]\n\"*\" = [\"eq\", \"range\"]\n";

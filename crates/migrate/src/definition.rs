@@ -7,9 +7,7 @@ use onionskin_keys::{KeySet, Suite};
 use onionskin_physical::{CreateTable, PhysicalTable};
 use onionskin_rowstream::route::{Copied, Route, Transform};
 use onionskin_rowstream::session::Session;
-use onionskin_schema::{
-    Column, KeyActions, Policy, Protection, identifier, same_name, split_foreign_keys,
-};
+use onionskin_schema::{Policy, identifier, same_name, split_foreign_keys};
 use onionskin_value::Family;
 
 use crate::consent::Consent;
@@ -109,7 +107,6 @@ pub fn statements(
         keys: &keys.set,
         suite: keys.suite,
         like_index: keys.like_index,
-        actions: old.logical.protected_columns().map(actions_of).collect(),
     }
     .physical()
     .map_err(|reason| MigrateError::Refused {
@@ -416,11 +413,6 @@ fn comparison(old: &PhysicalColumn, new: &PhysicalColumn) -> String {
 
 fn is_list(column: &PhysicalColumn) -> bool {
     matches!(column.data_type.as_str(), "enum" | "set")
-}
-
-/// A column's name, and what the foreign keys say whose first column it is.
-fn actions_of((column, protection): (&Column, &Protection)) -> (String, KeyActions) {
-    (column.name.clone(), protection.actions)
 }
 
 #[cfg(test)]

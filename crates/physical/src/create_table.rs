@@ -4,7 +4,7 @@ use onionskin_keys::{KeySet, Suite};
 use onionskin_plan::{
     Action, Catalog, Ddl, Known, LexMode, Outcome, Request, Settings, Template, UseScratch, plan,
 };
-use onionskin_schema::{KeyActions, NewColumn, Policy, same_name};
+use onionskin_schema::{NewColumn, Policy};
 use onionskin_value::Family;
 
 use crate::new_columns::{keeps_grams, with_ids};
@@ -28,9 +28,6 @@ pub struct CreateTable<'a> {
     pub suite: Suite,
     /// Whether MariaDB keeps grams of columns with LIKE.
     pub like_index: bool,
-    /// What foreign keys say whose first columns these are, by their names. The keys themselves come
-    /// later.
-    pub actions: Vec<(String, KeyActions)>,
 }
 
 /// A table that is to be made.
@@ -85,13 +82,7 @@ impl CreateTable<'_> {
 
     fn defined(&self, ddl: &Ddl) -> Result<PhysicalTable, String> {
         let grams = keeps_grams(self.like_index, self.family);
-        let mut columns = with_ids(ddl, self.keys, self.suite, grams);
-        for column in &mut columns {
-            let mut known = self.actions.iter();
-            if let Some((_, actions)) = known.find(|(name, _)| same_name(name, &column.name)) {
-                column.actions = *actions;
-            }
-        }
+        let columns = with_ids(ddl, self.keys, self.suite, grams);
         let text = definition_text(ddl, &columns, self.family, self.keys.metadata_key())
             .map_err(|refusal| refusal.message())?;
         let sql = String::from_utf8(text).map_err(|e| e.to_string())?;

@@ -66,7 +66,10 @@ impl Definition<'_> {
                 put_list(&self.added_column(*column, place.as_ref())?, sql);
             }
             // the proxy has put something else in the place of what it has to ask for
-            DdlPiece::Present(_) | DdlPiece::KeyTooLong | DdlPiece::DroppedConstraint(_) => {}
+            DdlPiece::Present(_)
+            | DdlPiece::KeyTooLong
+            | DdlPiece::MissingReference(_)
+            | DdlPiece::DroppedConstraint(_) => {}
             DdlPiece::AliasMarks(marks) => self.put_alias_marks(marks, sql),
             // Where it matters which names are taken, a free one has been put in its place before.
             DdlPiece::IndexName { base, .. } => put_name(base, sql),

@@ -37,7 +37,6 @@ fn physical(
         keys,
         suite: Suite::Aes,
         like_index: false,
-        actions: Vec::new(),
     };
     table.physical()
 }

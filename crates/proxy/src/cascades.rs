@@ -5,22 +5,14 @@
 //! not get as far: under IGNORE servers skip the row, and a text that changes in letter case alone
 //! has the same token. They are refused before they are sent.
 
-use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use onionskin_plan::{Action, Catalog, Ddl, DdlPiece, Known, Plan, Verb, errors, inexact_key};
-use onionskin_schema::{KeyActions, TableName, same_name, split_token_name};
+use onionskin_schema::{TableName, actions_of, same_name, split_token_name};
 
 use crate::catalog::literal;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
-
-/// For so long an answer of the server holds, as what is known of its tables does.
-const FRESH: Duration = Duration::from_secs(1);
-
-/// What the server has said of late of columns that foreign keys refer to.
-#[derive(Default)]
-pub(crate) struct Cascades(HashMap<String, (Instant, Option<String>)>);
 
 impl Session {
     /// Refuses a statement that may leave undone what a foreign key says, without an error of the
@@ -74,10 +66,8 @@ impl Session {
     fn cascading(&mut self, columns: &[String]) -> Outcome<Option<String>> {
         let list: Vec<String> = columns.iter().map(|name| literal(name)).collect();
         let list = list.join(", ");
-        if let Some((asked, found)) = self.cascades.0.get(&list)
-            && asked.elapsed() < FRESH
-        {
-            return Ok(found.clone());
+        if let Some(found) = self.cascades.known(&list) {
+            return Ok(found);
         }
         let asked = Instant::now();
         let rows = self.server.rows(
@@ -92,15 +82,12 @@ impl Session {
         let found = rows.into_iter().find_map(|row| {
             let mut cells = row.into_iter().flatten();
             let (table, comment) = (cells.next()?, cells.next()?);
-            let actions = KeyActions::in_comment(&String::from_utf8_lossy(&comment));
+            let actions = actions_of(&String::from_utf8_lossy(&comment));
             actions
                 .any()
                 .then(|| String::from_utf8_lossy(&table).into_owned())
         });
-        if self.cascades.0.len() > 100 {
-            self.cascades.0.clear();
-        }
-        self.cascades.0.insert(list, (asked, found.clone()));
+        self.cascades.note(list, asked, found.clone());
         Ok(found)
     }
 
@@ -130,7 +117,7 @@ impl Session {
             .flatten()
             .next()
             .unwrap_or_default();
-        let actions = KeyActions::in_comment(&String::from_utf8_lossy(&comment));
+        let actions = actions_of(&String::from_utf8_lossy(&comment));
         Ok(actions.any().then(|| {
             let about = format!("rows of {child} refer to the row by the foreign key {constraint}");
             Failure::refused(&errors::CASCADE, about)

@@ -35,6 +35,7 @@ mod age;
 mod bind;
 mod by_name;
 mod cascades;
+mod cascading_keys;
 mod catalog;
 mod config;
 mod copy;

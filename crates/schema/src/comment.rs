@@ -489,6 +489,12 @@ pub(crate) fn text_field(field: &str) -> Result<String, CommentError> {
     String::from_utf8(bytes_field(field)?).map_err(|_| CommentError::Malformed)
 }
 
+/// The actions of foreign keys by the text of a column's comment, whose tag nobody looks at.
+pub fn actions_of(comment: &str) -> KeyActions {
+    let flags = comment.split('|').nth(field::FLAGS - 1).unwrap_or_default();
+    KeyActions::of_flags(|letter| flags.contains(letter))
+}
+
 /// COLUMN_TYPE in the words of the family that the column was defined on. Only for comments that
 /// [`decode`] accepted.
 pub(crate) fn column_type(comment: &str) -> Option<String> {

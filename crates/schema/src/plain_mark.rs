@@ -8,11 +8,7 @@
 
 use onionskin_value::Family;
 
-use crate::{
-    ddl::constraint_name,
-    quote::identifier,
-    show_create::{Token, tokens},
-};
+use crate::{ddl::constraint_name, quote::identifier};
 
 /// Bytes of the tag that stand in the name.
 const TAG_BYTES: usize = 8;
@@ -54,20 +50,6 @@ pub fn plain_mark_statement(table: &str, mark: &str, family: Family) -> String {
     }
 }
 
-/// Whether an element of a table's definition is such a mark.
-pub(crate) fn is_plain_mark(element: &str) -> bool {
-    let mut words = tokens(element).filter(|token| !matches!(token, Token::Space(_)));
-    let (first, name) = (words.next(), words.next());
-    if !matches!(first, Some(Token::Word("CONSTRAINT")))
-        || !name.is_some_and(|name| crate::is_our_constraint(&name.name()))
-    {
-        return false;
-    }
-    let rest = words.map(|token| token.text());
-    let rest: Vec<&str> = rest.filter(|text| !matches!(*text, "(" | ")")).collect();
-    rest.starts_with(&["CHECK", "1", "=", "1"])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,27 +70,5 @@ mod tests {
         assert!(!marks_column(&mark, "author_ie", tag));
         assert!(!marks_column(&mark, "author_id", |_| [0; 16]));
         assert!(!marks_column("onionskin", "author_id", tag));
-    }
-
-    #[test]
-    fn marks_are_known_in_definitions() {
-        for (element, expected) in [
-            (
-                "CONSTRAINT `onionskin_0011223344556677_01020304` CHECK (1 = 1)",
-                true,
-            ),
-            (
-                "CONSTRAINT `onionskin_0011223344556677_01020304` CHECK ((1 = 1)) /*!80016 NOT ENFORCED */",
-                true,
-            ),
-            ("CONSTRAINT `mine` CHECK (1 = 1)", false),
-            (
-                "CONSTRAINT `onionskin_0011223344556677_01020304` CHECK (`a` = 1)",
-                false,
-            ),
-            ("`onionskin_0011223344556677_01020304` int(11)", false),
-        ] {
-            assert_eq!(is_plain_mark(element), expected, "{element}");
-        }
     }
 }

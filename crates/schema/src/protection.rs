@@ -282,6 +282,11 @@ pub(crate) enum Companion {
     Gram,
 }
 
+/// The column to which a token column of this name belongs, by the name's form.
+pub fn split_token_name(name: &str) -> Option<&str> {
+    split_companion(name).map(|(column, _, _)| column)
+}
+
 /// Splits the name of a companion into the logical name, its kind and its suffix.
 pub(crate) fn split_companion(name: &str) -> Option<(&str, Companion, &str)> {
     let cut = name.len().checked_sub(SUFFIX_DIGITS)?;

@@ -150,6 +150,16 @@ fn referred(reader: &Reader, key: &ForeignKey, this: &ThisTable, name: &str) -> 
     referred_in(reader, (key.database.as_deref()?, &key.table), this, name)
 }
 
+/// Whether the other table is not there, as the server will say.
+fn is_missing(reader: &Reader, key: &ForeignKey, this: &ThisTable) -> bool {
+    let Some(database) = key.database.as_deref() else {
+        return false;
+    };
+    let catalog = reader.request.catalog;
+    !is_same((database, &key.table), this.names)
+        && matches!(catalog.table(database, &key.table), Known::Absent)
+}
+
 /// The same of a table by its names.
 fn referred_in(reader: &Reader, other: (&str, &str), this: &ThisTable, name: &str) -> Option<Side> {
     if is_same(other, this.names) {
@@ -370,7 +380,10 @@ pub(super) fn foreign_key(
                 let about = format!(
                     "from the protected column {column} to {other}, which is not protected"
                 );
-                return refuse(&errors::FOREIGN_KEY, about);
+                if !is_missing(reader, &key, this) {
+                    return refuse(&errors::FOREIGN_KEY, about);
+                }
+                out.0.push(DdlPiece::MissingReference(about));
             }
             (None, Some(_)) => {
                 let about = format!(

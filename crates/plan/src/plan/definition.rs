@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use onionskin_schema::{DefaultLiteral, KeyActions, NewColumn, Table, TableName};
 
+use crate::errors::Refusal;
+
 /// A definition with places for what only its execution knows.
 #[derive(Clone, Debug)]
 pub struct Ddl {
@@ -65,10 +67,13 @@ pub enum Refitted {
     Plaintext,
     /// It joins a group: it is `ENCRYPTED FOR` this.
     Joined(String),
+    /// It gets another definition: name, type and attributes, and `ENCRYPTED FOR`.
+    Redefined(String),
 }
 
-/// ALTER TABLE that adds a foreign key over protected columns which are not made for it. If the
-/// table has no rows, they are made anew.
+/// ALTER TABLE that adds a foreign key over protected columns which are not made for it, or gives
+/// them definitions by which every cell would be another. If the table has no rows, they are made
+/// anew.
 #[derive(Clone, Debug)]
 pub struct Refit {
     /// The table that is altered.
@@ -81,6 +86,8 @@ pub struct Refit {
     pub specifications: Vec<u8>,
     /// The table and those that the foreign keys name: no row may come while the statement runs.
     pub locked: Vec<TableName>,
+    /// What is said where it cannot be; `None`: that of foreign keys.
+    pub otherwise: Option<Refusal>,
 }
 
 /// A part of a definition's text.
@@ -142,6 +149,9 @@ pub enum DdlPiece {
         /// Indexes that the statement drops.
         freed: Vec<String>,
     },
+    /// A foreign key refers to a table that is not there, which the server says unless it does not
+    /// look at foreign keys: then it is refused with these words. No text.
+    MissingReference(String),
     /// A note about a column that is there already; no text.
     Present(String),
     /// MariaDB's note about an index that would be too long over the whole of a protected column;

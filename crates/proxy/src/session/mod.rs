@@ -31,7 +31,7 @@ use onionskin_wire::{Capabilities, Connection, WireError};
 
 use crate::Shared;
 use crate::bind::Buffers;
-use crate::cascades::Cascades;
+use crate::cascading_keys::Cascades;
 use crate::catalog::{Account, PlanSpace};
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};

@@ -76,7 +76,18 @@ pub(crate) fn alter_table<'a>(
         if i > 0 {
             alteration.out.sql(b", ");
         }
-        alteration.specification(spec)?;
+        if let Err(refusal) = alteration.specification(spec) {
+            let target = &alteration.target;
+            // a table without rows needs no migration, and may have AUTO_INCREMENT
+            let is_auto = target.r.says(spec.tokens.clone(), "auto_increment");
+            let is_for_rows =
+                refusal.is(&errors::MIGRATION) || (is_auto && refusal.is(&errors::DEFINITION));
+            let refit = is_for_rows.then(|| refit::redefined(target, &refusal));
+            return match refit.flatten() {
+                Some(refit) => Ok((Action::Refit(Box::new(refit)), None)),
+                None => Err(refusal),
+            };
+        }
     }
     alteration.planned()
 }
