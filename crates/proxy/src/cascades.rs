@@ -1,4 +1,5 @@
-//! Foreign keys over protected columns that say CASCADE or SET NULL where the server can do neither.
+//! Foreign keys over protected columns that say CASCADE or SET NULL where the server can do
+//! neither.
 //!
 //! The key on the server refuses the change of a row that others refer to. The client is told that
 //! it is this side that cannot do it, not that the key forbids it. Two kinds of statements would

@@ -9,8 +9,8 @@ const FRESH: Duration = Duration::from_secs(1);
 /// More answers are not kept.
 const MOST: usize = 100;
 
-/// For each list of columns, when it was asked about, and a table that refers to one of them with an
-/// action that the server cannot do.
+/// For each list of columns, when it was asked about, and a table that refers to one of them with
+/// an action that the server cannot do.
 #[derive(Default)]
 pub(crate) struct Cascades(HashMap<String, (Instant, Option<String>)>);
 

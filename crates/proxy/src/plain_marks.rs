@@ -1,7 +1,7 @@
 //! Marks of plaintext columns whose foreign key is dropped.
 //!
-//! They are left before the statement itself: if it fails, a mark is there that changes nothing. But
-//! where the statement drops columns they come behind it: see [`plain_mark_statement`].
+//! They are left before the statement itself: if it fails, a mark is there that changes nothing.
+//! But where the statement drops columns they come behind it: see [`plain_mark_statement`].
 
 use onionskin_plan::{Ddl, KeptPlain};
 use onionskin_schema::{

@@ -35,7 +35,8 @@ pub(crate) fn marks_column(
     nonce.is_some_and(|nonce| plain_mark(column, nonce, tag) == constraint)
 }
 
-/// The statement that leaves a mark in a table whose name stands in quotes. MariaDB copies the table.
+/// The statement that leaves a mark in a table whose name stands in quotes. MariaDB copies the
+/// table.
 ///
 /// Both families drop it together with any column, because no column that stays is in it. One that
 /// names the column would be in the way: MySQL renames no column that a CHECK names, and takes no

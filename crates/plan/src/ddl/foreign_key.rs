@@ -2,8 +2,8 @@
 //!
 //! The server compares equality tokens, so both columns need a join group in common. A row that is
 //! deleted takes those that refer to it along as rows, which is sound. What would write the token
-//! of a column and leave its sealed cell alone (ON UPDATE CASCADE, SET NULL) is left out: the server
-//! refuses the change instead, and the column's definition keeps the word (`KeyActions`).
+//! of a column and leave its sealed cell alone (ON UPDATE CASCADE, SET NULL) is left out: the
+//! server refuses the change instead, and the column's definition keeps the word (`KeyActions`).
 
 use std::ops::Range;
 use std::sync::Arc;

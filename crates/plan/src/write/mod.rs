@@ -334,8 +334,8 @@ fn has_exact_tokens(column: &ColumnUse) -> bool {
 }
 
 impl Planner<'_> {
-    /// Notes a column that is assigned. Of a text that differs in letter case alone the token stays,
-    /// so the server does not see that a key changes.
+    /// Notes a column that is assigned. Of a text that differs in letter case alone the token
+    /// stays, so the server does not see that a key changes.
     pub(super) fn note_rewritten(&mut self, column: &ColumnUse) {
         self.rewritten.extend(inexact_key(column.column()));
     }
