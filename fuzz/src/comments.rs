@@ -66,6 +66,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
             join: None,
         },
         without_grams: comment.is_empty() && collation.is_some(),
+        actions: onionskin_schema::KeyActions::default(),
         column_id: [1, 2, 3, 4],
         table_id: [5; 8],
         key_id: 1,

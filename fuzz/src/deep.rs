@@ -671,6 +671,7 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
                 capabilities,
                 checks: Vec::new(),
                 grams: GramForm::Numbers,
+                actions: onionskin_schema::KeyActions::default(),
                 whole: Whole::Unmarked,
             }),
             invisible: false,

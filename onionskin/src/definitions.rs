@@ -65,7 +65,8 @@ impl Definitions {
                 }
             }
             for table in &mut tables {
-                mark_references(policy, table, |sql| self.texts(sql))?;
+                let tag = |bytes: &[u8]| keys.metadata_key().tag(bytes);
+                mark_references(policy, table, |sql| self.texts(sql), tag)?;
             }
             found.append(&mut tables);
         }

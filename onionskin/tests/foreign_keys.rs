@@ -3,19 +3,28 @@
 
 mod support;
 
+#[path = "foreign_keys/actions.rs"]
+mod actions;
 #[path = "foreign_keys/attacks.rs"]
 mod attacks;
+#[path = "foreign_keys/dropped.rs"]
+mod dropped;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use actions::{
+    a_missing_table_is_told_by_the_server, actions_are_authentic, actions_are_not_left_undone,
+    actions_stand_in_definitions,
+};
 use attacks::{
     a_plaintext_column_does_not_become_another, an_enforced_table_gets_its_key_back,
     columns_that_are_made_anew_keep_their_keys, engines_that_keep_no_keys_are_noticed,
     groups_of_keys_are_migrated, keys_that_no_server_keeps_are_no_reason,
     odd_definitions_are_made_anew,
 };
+use dropped::{a_dropped_key_leaves_the_table_usable, marks_of_dropped_keys_are_no_excuse};
 use support::*;
 
 on_both_servers!(
@@ -36,6 +45,12 @@ on_both_servers!(
     engines_that_keep_no_keys_are_noticed,
     odd_definitions_are_made_anew,
     groups_of_keys_are_migrated,
+    a_dropped_key_leaves_the_table_usable,
+    marks_of_dropped_keys_are_no_excuse,
+    actions_stand_in_definitions,
+    actions_are_not_left_undone,
+    actions_are_authentic,
+    a_missing_table_is_told_by_the_server,
 );
 
 const EVERYTHING: &str = "enforce = true\n[protect.\"app.*\"]\n\"*\" = [\"eq\", \"range\"]\n";

@@ -10,6 +10,8 @@ on_both_servers!(
     what_needs_other_cells_is_a_migration,
     rows_stay_through_it,
     no_name_is_given_twice,
+    an_empty_table_takes_any_definition,
+    rows_keep_an_empty_tables_way_shut,
 );
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, n VARCHAR(40) {eq}, p INT, \
@@ -191,4 +193,90 @@ fn no_name_is_given_twice(kind: Kind) {
         pair.protected.must(&definition);
         shows_the_same(&mut pair, sql);
     }
+}
+
+/// As `synchronize` of TypeORM and `sync({alter})` of Sequelize change tables that nobody uses yet.
+fn an_empty_table_takes_any_definition(kind: Kind) {
+    let settings = "enforce = true\n[protect.\"app.*\"]\n\"*\" = [\"eq\", \"range\"]\n";
+    let options = PairOptions {
+        settings,
+        database: "DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci",
+        ..PairOptions::default()
+    };
+    let Some(mut pair) = Pair::start_with(kind, options) else {
+        return;
+    };
+    for sql in [
+        "CREATE TABLE t (id INT AUTO_INCREMENT PRIMARY KEY, tag VARCHAR(20) NOT NULL, n INT, m INT DEFAULT 5 COMMENT 'm', \
+         KEY a (tag), KEY b (n, tag), KEY c (m))",
+        "ALTER TABLE t MODIFY tag VARCHAR(255) NULL",
+        "SHOW CREATE TABLE t",
+        "ALTER TABLE t CHANGE `tag` `tag` VARCHAR(30) NOT NULL DEFAULT 'x' COMMENT 'it''s'",
+        "ALTER TABLE t MODIFY n BIGINT NOT NULL, MODIFY m VARCHAR(10), ADD COLUMN more INT",
+        "SHOW CREATE TABLE t",
+        "ALTER TABLE t MODIFY n DECIMAL(8,2), ADD UNIQUE KEY u (m)",
+        "SHOW CREATE TABLE t",
+        "SELECT COLUMN_NAME, ORDINAL_POSITION, COLUMN_DEFAULT, IS_NULLABLE, COLUMN_TYPE, COLUMN_KEY, COLUMN_COMMENT \
+         FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 't' ORDER BY ORDINAL_POSITION",
+        "INSERT INTO t (tag, n, m, more) VALUES ('a', 1.5, 'm', 3)",
+        "SELECT * FROM t WHERE n > 1 AND tag = 'A'",
+    ] {
+        let said = pair.same(sql);
+        assert!(!said.contains(" OS1"), "{sql}\n{said}");
+    }
+    let sealed = "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_NAME = 't' AND COLUMN_NAME LIKE '%$enc'";
+    assert_eq!(pair.behind.connect().text(sealed).unwrap(), "4");
+    // a number that the server is to make
+    for sql in [
+        "CREATE TABLE k (id INT NOT NULL, v INT, KEY (id))",
+        "ALTER TABLE k CHANGE id id INT NOT NULL AUTO_INCREMENT",
+        "SHOW CREATE TABLE k",
+        "INSERT INTO k (v) VALUES (7)",
+        "SELECT * FROM k",
+    ] {
+        let said = pair.same(sql);
+        assert!(!said.contains(" OS1"), "{sql}\n{said}");
+    }
+    pair.nothing_leaked();
+}
+
+/// Rows, of a transaction that is not over too, and tables that cannot be locked.
+fn rows_keep_an_empty_tables_way_shut(kind: Kind) {
+    let Some(mut pair) = Pair::start(
+        kind,
+        &["CREATE TABLE t (id INT PRIMARY KEY, n VARCHAR(40) {eq}, p INT)"],
+    ) else {
+        return;
+    };
+    let change = "ALTER TABLE t MODIFY n VARCHAR(80)";
+    let mut other = pair.proxy.connect_to("app");
+    other.must("BEGIN");
+    other.must("INSERT INTO t VALUES (1, 'a', 1)");
+    pair.protected.must("SET lock_wait_timeout = 1");
+    let refused = |session: &mut Session, sql: &str| {
+        let said = session.run(sql).map(|_| sql.to_owned());
+        let said = said.unwrap_err().to_string();
+        assert!(
+            said.contains("OS1040") && said.contains("onionskin migrate"),
+            "{said}"
+        );
+    };
+    refused(&mut pair.protected, change);
+    other.must("COMMIT");
+    refused(&mut pair.protected, change);
+    other.must("DELETE FROM t");
+    pair.protected.must("LOCK TABLES t WRITE");
+    refused(&mut pair.protected, change);
+    pair.protected.must("UNLOCK TABLES");
+    // it is not for other names, nor beside other changes
+    refused(&mut pair.protected, "ALTER TABLE t CHANGE n m VARCHAR(80)");
+    refused(
+        &mut pair.protected,
+        "ALTER TABLE t MODIFY n VARCHAR(80), DROP COLUMN p",
+    );
+    pair.protected.must(change);
+    other.must("INSERT INTO t VALUES (2, 'b', 1)");
+    let long = "x".repeat(70);
+    pair.protected.must(&format!("UPDATE t SET n = '{long}'"));
+    assert_eq!(pair.protected.text("SELECT n FROM t").unwrap(), long);
 }

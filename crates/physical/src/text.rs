@@ -66,7 +66,10 @@ impl Definition<'_> {
                 put_list(&self.added_column(*column, place.as_ref())?, sql);
             }
             // the proxy has put something else in the place of what it has to ask for
-            DdlPiece::Present(_) | DdlPiece::KeyTooLong | DdlPiece::DroppedConstraint(_) => {}
+            DdlPiece::Present(_)
+            | DdlPiece::KeyTooLong
+            | DdlPiece::MissingReference(_)
+            | DdlPiece::DroppedConstraint(_) => {}
             DdlPiece::AliasMarks(marks) => self.put_alias_marks(marks, sql),
             // Where it matters which names are taken, a free one has been put in its place before.
             DdlPiece::IndexName { base, .. } => put_name(base, sql),
@@ -83,6 +86,12 @@ impl Definition<'_> {
             DdlPiece::ForgetCheck(index, number) => {
                 sql.extend_from_slice(b", ");
                 put_list(&self.without_check(*index, *number)?, sql);
+            }
+            DdlPiece::SetActions(index, actions) => {
+                let (table, column) = self.existing(*index)?;
+                let (family, tag) = (self.family, self.tag());
+                let parts = alter::set_actions(table, column, *actions, &self.set, family, tag);
+                put_list(&parts.map_err(|e| failed(&e))?, sql);
             }
             DdlPiece::Redefine(new) => put_list(&self.redefined_column(new)?, sql),
         }
@@ -256,6 +265,7 @@ fn changes(ddl: &Ddl) -> impl Iterator<Item = Change<'_>> {
         DdlPiece::Drop(index) => Some(Change::Drop(*index)),
         DdlPiece::Rename(index, name) => Some(Change::Rename(*index, name)),
         DdlPiece::SetDefault(index, default) => Some(Change::Default(*index, default.as_ref())),
+        DdlPiece::SetActions(index, actions) => Some(Change::Actions(*index, *actions)),
         DdlPiece::Redefine(new) => Some(Change::Redefine(new.index, redefinition(new))),
         DdlPiece::ForgetCheck(index, number) => Some(Change::ForgetCheck(*index, *number)),
         _ => None,
@@ -270,6 +280,7 @@ fn unchanged(ddl: &Ddl) -> Vec<usize> {
             | Change::Rename(other, _)
             | Change::Default(other, _)
             | Change::ForgetCheck(other, _)
+            | Change::Actions(other, _)
             | Change::Redefine(other, _) => other == index,
         })
     };

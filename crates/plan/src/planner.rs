@@ -69,6 +69,8 @@ pub(crate) struct Planner<'a> {
     pub unfilled: Option<String>,
     /// Values that are the present time.
     pub present: Present,
+    /// See [`crate::plan::Plan::rewritten`].
+    pub rewritten: Vec<String>,
     /// Protected tables of the statement.
     pub near: Vec<Arc<Table>>,
 }
@@ -195,6 +197,7 @@ impl<'a> Planner<'a> {
             computed: Vec::new(),
             unfilled: None,
             present: Present::default(),
+            rewritten: Vec::new(),
             near,
         })
     }

@@ -361,7 +361,7 @@ fn outcome(plan: &str) -> (String, String) {
         "1" => "1",
         "2" => "2",
         "3" => "3",
-        "define" | "copy" => "definition",
+        "define" | "copy" | "refit" => "definition",
         "show" => "logical",
         "relay" => "passes",
         "by" => "by its text",

@@ -44,6 +44,7 @@ fn column(name: &str, ty: &str, caps: Option<(&str, u8)>) -> Column {
                 true => GramForm::Numbers,
                 false => GramForm::Words,
             },
+            actions: Default::default(),
             whole: Whole::Unmarked,
         }
     });

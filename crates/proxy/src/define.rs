@@ -60,8 +60,14 @@ impl Session {
         if ddl.rests_on_keys {
             self.must_keep_keys(ddl)?;
         }
+        self.must_be_only_key(ddl)?;
+        self.must_look_at_keys(ddl)?;
+        let marks = self.marks_before(ddl)?;
         let locked = self.lock_set(ddl, keyed)?;
         let done = self.define_locked(ddl, keyed);
+        if done.is_ok() && !marks.is_empty() {
+            self.mark_afterwards(&marks, &keyed.plan.names)?;
+        }
         self.unlock_set(locked, &done, keyed)?;
         done
     }
@@ -92,6 +98,23 @@ impl Session {
                 let about = "a foreign key of a wildcard's column in a table that is not InnoDB's, which would not keep it";
                 Err(Failure::refused(&errors::FOREIGN_KEY, about))
             }
+        }
+    }
+
+    /// Refuses a foreign key to a table that is not there, where the server would take it.
+    fn must_look_at_keys(&mut self, ddl: &Ddl) -> Outcome<()> {
+        let missing = ddl.pieces.iter().find_map(|piece| match piece {
+            DdlPiece::MissingReference(about) => Some(about),
+            _ => None,
+        });
+        let Some(about) = missing else {
+            return Ok(());
+        };
+        let rows = self.server.rows(b"SELECT @@foreign_key_checks")?;
+        let cell = rows.first().and_then(|row| row.first()?.as_deref());
+        match cell == Some(b"1") {
+            true => Ok(()),
+            false => Err(Failure::refused(&errors::FOREIGN_KEY, about.clone())),
         }
     }
 

@@ -456,8 +456,14 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
             "a definition like the other table's, with keys of its own".into(),
             String::new(),
         ),
-        Action::Refit(_) => (
-            "a foreign key over columns that were not made for it: they are made anew if the table is empty".into(),
+        Action::Refit(refit) => (
+            match &refit.otherwise {
+                None => "a foreign key over columns that were not made for it: they are made anew if the table is empty".into(),
+                Some(otherwise) => format!(
+                    "columns are made anew if the table is empty; otherwise {}",
+                    otherwise.message()
+                ),
+            },
             String::new(),
         ),
         Action::Show { text, .. } => (

@@ -37,6 +37,8 @@
 mod age;
 mod bind;
 mod by_name;
+mod cascades;
+mod cascading_keys;
 mod catalog;
 mod config;
 mod copy;
@@ -67,6 +69,7 @@ mod packet_bound;
 mod parts;
 mod pinned;
 mod pins;
+mod plain_marks;
 mod prepared;
 mod present;
 mod pulse;

@@ -7,7 +7,7 @@
 //! can be done.
 
 use onionskin_plan::{Action, Refit, Refitted, errors};
-use onionskin_schema::{TableName, identifier, refit_specifications};
+use onionskin_schema::{Remade, TableName, identifier, refit_specifications};
 
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
@@ -90,12 +90,13 @@ impl Session {
         if !physical.contains("ENGINE=InnoDB") {
             return Err(refused(refit, "foreign keys are InnoDB's"));
         }
-        let columns: Vec<(usize, Option<&str>)> = refit
+        let columns: Vec<(usize, Remade<'_>)> = refit
             .columns
             .iter()
             .map(|(index, becomes)| match becomes {
-                Refitted::Plaintext => (*index, None),
-                Refitted::Joined(words) => (*index, Some(words.as_str())),
+                Refitted::Plaintext => (*index, Remade::Plaintext),
+                Refitted::Joined(words) => (*index, Remade::Protected(words)),
+                Refitted::Redefined(definition) => (*index, Remade::Defined(definition)),
             })
             .collect();
         let specifications = refit_specifications(&physical, table, &columns, self.state.family)
@@ -105,7 +106,9 @@ impl Session {
             text.map_err(|_| refused(refit, "its text is not UTF-8"))
         };
         let (head, rest) = (text(&refit.head)?, text(&refit.specifications)?);
-        let sql = format!("{head} {}, {rest}", specifications.join(", "));
+        let mut specifications = specifications;
+        specifications.extend((!rest.trim().is_empty()).then_some(rest));
+        let sql = format!("{head} {}", specifications.join(", "));
         // what the comments of protected columns say is in it now
         self.must_be_exact(&sql)?;
         let plan = self.plan_own(&sql, &table.name)?;
@@ -122,6 +125,10 @@ fn full_name(name: &TableName) -> String {
 }
 
 fn refused(refit: &Refit, why: &str) -> Failure {
+    if let Some(refusal) = &refit.otherwise {
+        tracing::debug!(why, "a definition is not made anew");
+        return refusal.clone().into();
+    }
     let table = &refit.table;
     let columns = refit.columns.iter();
     let names: Vec<&str> = columns

@@ -21,6 +21,7 @@ use crate::{
     },
     display::normalized,
     errors::SchemaError,
+    key_actions::KeyActions,
     protection::GramForm,
     quote::identifier,
     set::SetMark,
@@ -249,6 +250,20 @@ pub fn redefine(
     Ok(specifications)
 }
 
+/// Other actions of the foreign keys whose first column it is.
+pub fn set_actions(
+    table: &Table,
+    column: &Column,
+    actions: KeyActions,
+    set: &SetMark,
+    family: Family,
+    tag: impl Fn(&[u8]) -> [u8; 16],
+) -> Result<Vec<String>, SchemaError> {
+    let (mut metadata, _) = known(table, column)?;
+    metadata.actions = actions;
+    modify(&metadata, column, set, family, tag)
+}
+
 /// The same definition under the mark of a new set.
 pub fn renew_comment(
     table: &Table,
@@ -274,6 +289,8 @@ pub enum Change<'a> {
     Redefine(usize, Redefinition<'a>),
     /// DROP CONSTRAINT of the CHECK with this number.
     ForgetCheck(usize, usize),
+    /// ADD FOREIGN KEY with actions that the server's key does not have.
+    Actions(usize, KeyActions),
 }
 
 /// The mark of all protected columns that a table has after these changes.
@@ -302,6 +319,9 @@ pub fn set_after(
                 }
                 Change::ForgetCheck(which, number) if *which == index => {
                     forget(&mut metadata, *number);
+                }
+                Change::Actions(which, actions) if *which == index => {
+                    metadata.actions = *actions;
                 }
                 Change::Redefine(which, new) if *which == index => {
                     new.apply(&mut metadata, column, family);
@@ -381,6 +401,7 @@ fn new_column(metadata: &ColumnMetadata, nullable: bool) -> NewColumn {
         invisible: false,
         capabilities: metadata.capabilities.clone(),
         without_grams: metadata.without_grams,
+        actions: metadata.actions,
         column_id: metadata.column_id,
         table_id: metadata.table_id,
         key_id: metadata.key_id,
@@ -414,6 +435,7 @@ fn known(table: &Table, column: &Column) -> Result<(ColumnMetadata, Vec<String>)
         checks: protection.checks.clone(),
         capabilities: protection.capabilities.clone(),
         without_grams: protection.capabilities.like && protection.names.gram.is_none(),
+        actions: protection.actions,
         column_id: protection.column_id,
         table_id: table.table_id.ok_or_else(not_protected)?,
         key_id: protection.key_id,

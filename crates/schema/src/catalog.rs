@@ -376,6 +376,7 @@ fn protected_column(
             capabilities: metadata.capabilities,
             names,
             checks: metadata.checks,
+            actions: metadata.actions,
             grams: GramForm::Words,
             whole: Whole::Unmarked,
         }),

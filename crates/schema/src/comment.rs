@@ -41,6 +41,7 @@ use crate::{
     computed::time_fraction,
     display::shown,
     errors::SchemaError,
+    key_actions::KeyActions,
     protection::{Capabilities, ENC_SUFFIX, split_enc},
     quote::{hex, unhex},
     set::SetMark,
@@ -65,7 +66,8 @@ const CHECKED_VERSION_FIELD: &str = "onionskin:3|";
 const FIELDS_AFTER_TAG: usize = 17;
 /// Letters of the flags: the definition named a collation; the type is MariaDB's JSON, which prints
 /// as LONGTEXT; the column is set to the present time where a row changes; the column may be
-/// searched by parts, and no grams are kept of it.
+/// searched by parts, and no grams are kept of it. Behind these stand the letters of
+/// [`KeyActions`].
 const EXPLICIT_COLLATION: char = 'c';
 const TEXT_JSON: char = 'j';
 pub(crate) const ON_UPDATE: char = 'u';
@@ -120,6 +122,8 @@ pub struct ColumnMetadata {
     /// Whether no grams are kept although LIKE is allowed: rows are opened then. Never without that
     /// capability.
     pub without_grams: bool,
+    /// What the foreign keys say whose first column it is.
+    pub actions: KeyActions,
     /// Stands in every cell.
     pub column_id: [u8; 4],
     /// Bound into every cell; the same for all columns of a table.
@@ -210,6 +214,7 @@ pub(crate) fn body(metadata: &ColumnMetadata, family: Family) -> String {
     flags.extend(metadata.on_update.then_some(ON_UPDATE));
     let without_grams = metadata.without_grams && metadata.capabilities.like;
     flags.extend(without_grams.then_some(WITHOUT_GRAMS));
+    metadata.actions.push_flags(&mut flags);
     push_text(&mut body, &flags);
     for number in [
         facts.character_maximum_length,
@@ -331,6 +336,7 @@ pub fn decode(
     let (explicit_collation, text_json, on_update) =
         (has(EXPLICIT_COLLATION), has(TEXT_JSON), has(ON_UPDATE));
     let without_grams = has(WITHOUT_GRAMS);
+    let actions = KeyActions::of_flags(&mut has);
     let capabilities =
         parse_capability_words(&text_field(capabilities)?).ok_or(CommentError::Malformed)?;
     if without_grams && !capabilities.like {
@@ -371,6 +377,7 @@ pub fn decode(
         checks,
         capabilities,
         without_grams,
+        actions,
         column_id: unhex(column_id).ok_or(CommentError::Malformed)?,
         table_id: unhex(table_id).ok_or(CommentError::Malformed)?,
         key_id: key_id.parse().map_err(|_| CommentError::Malformed)?,
@@ -480,6 +487,12 @@ fn bytes_field(field: &str) -> Result<Vec<u8>, CommentError> {
 
 pub(crate) fn text_field(field: &str) -> Result<String, CommentError> {
     String::from_utf8(bytes_field(field)?).map_err(|_| CommentError::Malformed)
+}
+
+/// The actions of foreign keys by the text of a column's comment, whose tag nobody looks at.
+pub fn actions_of(comment: &str) -> KeyActions {
+    let flags = comment.split('|').nth(field::FLAGS - 1).unwrap_or_default();
+    KeyActions::of_flags(|letter| flags.contains(letter))
 }
 
 /// COLUMN_TYPE in the words of the family that the column was defined on. Only for comments that

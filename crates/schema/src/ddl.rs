@@ -10,6 +10,7 @@ use crate::{
     comment::{self, ColumnMetadata},
     display::normalized,
     errors::SchemaError,
+    key_actions::KeyActions,
     protection::{
         CELL_OVERHEAD, Capabilities, EQUALITY_TOKEN_BYTES, GramForm, MAX_IDENTIFIER,
         ORDER_KEY_BYTES_PER_BYTE, PhysicalNames, split_companion, split_enc,
@@ -57,6 +58,8 @@ pub struct NewColumn {
     pub capabilities: Capabilities,
     /// Whether no grams are kept of it, so that LIKE opens rows.
     pub without_grams: bool,
+    /// What the foreign keys say whose first column it is.
+    pub actions: KeyActions,
     /// Random; unique among the table's columns.
     pub column_id: [u8; 4],
     /// Random; the same for all columns of the table.
@@ -101,6 +104,7 @@ impl NewColumn {
             checks: self.checks.clone(),
             capabilities: self.capabilities.clone(),
             without_grams: self.without_grams && self.capabilities.like,
+            actions: self.actions,
             column_id: self.column_id,
             table_id: self.table_id,
             key_id: self.key_id,

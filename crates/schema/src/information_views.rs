@@ -8,6 +8,7 @@ use onionskin_value::Family;
 
 use crate::check::shown_clause;
 use crate::information_schema::{information_schema_columns, view_columns};
+use crate::key_actions::{DELETE_NULL, UPDATE_CASCADE, UPDATE_NULL};
 use crate::prefix::MARK;
 
 /// A view of `information_schema` that names physical columns or shows constraints of ours: its
@@ -27,12 +28,24 @@ struct Other {
     rows_mysql: &'static str,
     /// The column with the table's database.
     schema: &'static str,
+    /// What is joined to it.
+    join: &'static str,
 }
+
+/// The flags of the first column of each foreign key over protected columns.
+const FLAGS: &str = " LEFT JOIN (SELECT k.CONSTRAINT_SCHEMA AS onionskin_schema, k.CONSTRAINT_NAME AS onionskin_name, \
+     k.TABLE_NAME AS onionskin_table, SUBSTRING_INDEX(SUBSTRING_INDEX(c.COLUMN_COMMENT, '|', 12), '|', -1) AS onionskin_flags \
+     FROM information_schema.KEY_COLUMN_USAGE k JOIN information_schema.COLUMNS c \
+     ON c.TABLE_SCHEMA = k.TABLE_SCHEMA AND c.TABLE_NAME = k.TABLE_NAME \
+     AND c.COLUMN_NAME = CONCAT(LEFT(k.COLUMN_NAME, CHAR_LENGTH(k.COLUMN_NAME) - IF(k.COLUMN_NAME REGEXP '[$]eq_[0-9a-f]{4}$', 8, 9)), '$enc') \
+     WHERE k.ORDINAL_POSITION = 1 AND k.REFERENCED_TABLE_NAME IS NOT NULL \
+     AND k.COLUMN_NAME REGEXP '.[$](eq|ord)_[0-9a-f]{4}$' AND c.COLUMN_COMMENT LIKE 'onionskin:_|%') f \
+     ON f.onionskin_schema = s.CONSTRAINT_SCHEMA AND f.onionskin_name = s.CONSTRAINT_NAME AND f.onionskin_table = s.TABLE_NAME";
 
 /// Constraints of ours, by their names.
 const NOT_OURS: &str = "CONSTRAINT_NAME NOT REGEXP '^~?onionskin_[0-9a-f]{16}_[0-9a-f]{8}$'";
 
-static OTHERS: [Other; 6] = [
+static OTHERS: [Other; 7] = [
     Other {
         name: "STATISTICS",
         columns: "TABLE_CATALOG, TABLE_SCHEMA, TABLE_NAME, NON_UNIQUE, INDEX_SCHEMA, INDEX_NAME, SEQ_IN_INDEX, COLUMN_NAME, \
@@ -45,6 +58,7 @@ static OTHERS: [Other; 6] = [
         rows: "(COLUMN_NAME IS NULL OR COLUMN_NAME NOT REGEXP '.[$]gram_[0-9a-f]{4}$')",
         rows_mysql: " AND (EXPRESSION IS NULL OR EXPRESSION NOT REGEXP '.[$]gram_[0-9a-f]{4}.')",
         schema: "TABLE_SCHEMA",
+        join: "",
     },
     Other {
         name: "KEY_COLUMN_USAGE",
@@ -57,6 +71,7 @@ static OTHERS: [Other; 6] = [
         rows: "1 = 1",
         rows_mysql: "",
         schema: "TABLE_SCHEMA",
+        join: "",
     },
     Other {
         name: "TABLE_CONSTRAINTS",
@@ -68,6 +83,7 @@ static OTHERS: [Other; 6] = [
         rows: NOT_OURS,
         rows_mysql: "",
         schema: "TABLE_SCHEMA",
+        join: "",
     },
     Other {
         name: "CHECK_CONSTRAINTS",
@@ -80,6 +96,20 @@ static OTHERS: [Other; 6] = [
         rows: NOT_OURS,
         rows_mysql: "",
         schema: "CONSTRAINT_SCHEMA",
+        join: "",
+    },
+    Other {
+        name: "REFERENTIAL_CONSTRAINTS",
+        columns: "CONSTRAINT_CATALOG, CONSTRAINT_SCHEMA, CONSTRAINT_NAME, UNIQUE_CONSTRAINT_CATALOG, UNIQUE_CONSTRAINT_SCHEMA, \
+            UNIQUE_CONSTRAINT_NAME, MATCH_OPTION, UPDATE_RULE, DELETE_RULE, TABLE_NAME, REFERENCED_TABLE_NAME",
+        mariadb: "",
+        mysql: "",
+        names: &["CONSTRAINT_NAME", "UNIQUE_CONSTRAINT_NAME"],
+        texts: &[],
+        rows: "1 = 1",
+        rows_mysql: "",
+        schema: "CONSTRAINT_SCHEMA",
+        join: FLAGS,
     },
     Other {
         name: "COLUMN_PRIVILEGES",
@@ -91,6 +121,7 @@ static OTHERS: [Other; 6] = [
         rows: "COLUMN_NAME NOT REGEXP '.[$]((eq|ord|gram)_[0-9a-f]{4}$|of_.|as_[-_0-9A-Za-z]{22}$)'",
         rows_mysql: "",
         schema: "TABLE_SCHEMA",
+        join: "",
     },
     Other {
         name: "VIEWS",
@@ -103,6 +134,7 @@ static OTHERS: [Other; 6] = [
         rows: "1 = 1",
         rows_mysql: "",
         schema: "TABLE_SCHEMA",
+        join: "",
     },
 ];
 
@@ -180,6 +212,8 @@ fn derived(view: &'static Other, family: Family) -> String {
             () if column == "CHECK_CLAUSE" => {
                 format!("{} AS {column}", shown_clause("s.CHECK_CLAUSE"))
             }
+            () if column == "UPDATE_RULE" => format!("{} AS {column}", update_rule()),
+            () if column == "DELETE_RULE" => format!("{} AS {column}", delete_rule()),
             () if column == "SUB_PART" => format!("{} AS {column}", prefix_part()),
             () if column == "INDEX_COMMENT" => format!("{} AS {column}", index_comment()),
             () => format!("s.{column}"),
@@ -197,9 +231,10 @@ fn derived(view: &'static Other, family: Family) -> String {
         );
     }
     format!(
-        "(SELECT {} FROM information_schema.{} s WHERE {}{})",
+        "(SELECT {} FROM information_schema.{} s{} WHERE {}{})",
         columns.join(", "),
         view.name,
+        view.join,
         view.rows,
         match family {
             Family::MySql => view.rows_mysql,
@@ -222,6 +257,20 @@ fn logical_name(column: &str) -> String {
         cut("eq_[0-9a-f]{4}", 8),
         cut("ord_[0-9a-f]{4}", 9),
         cut("gram_[0-9a-f]{4}", 10)
+    )
+}
+
+/// What a foreign key says to do to the rows that refer to one, of which the server does none.
+fn update_rule() -> String {
+    format!(
+        "CASE WHEN f.onionskin_flags LIKE '%{UPDATE_CASCADE}%' THEN 'CASCADE' \
+         WHEN f.onionskin_flags LIKE '%{UPDATE_NULL}%' THEN 'SET NULL' ELSE s.UPDATE_RULE END"
+    )
+}
+
+fn delete_rule() -> String {
+    format!(
+        "CASE WHEN f.onionskin_flags LIKE '%{DELETE_NULL}%' THEN 'SET NULL' ELSE s.DELETE_RULE END"
     )
 }
 

@@ -46,8 +46,10 @@ mod enforced;
 mod errors;
 mod information_schema;
 mod information_views;
+mod key_actions;
 mod long_unique;
 mod pins;
+mod plain_mark;
 mod policy;
 mod prefix;
 mod protection;
@@ -70,7 +72,7 @@ pub use catalog::{COLUMNS_QUERY_FIELDS, ColumnRow, catalog_query, tables_from_ro
 pub use charset::default_collation;
 pub use check::{Check, CheckConstant, Comparison, Condition, MAX_CHECKS};
 pub use check_named::check_named;
-pub use comment::{ColumnMetadata, CommentError, MARK as COMMENT_MARK};
+pub use comment::{ColumnMetadata, CommentError, MARK as COMMENT_MARK, actions_of};
 pub use computed::{computed_default, default_sql, is_present_time, present_time, time_fraction};
 pub use copy::{copy_definition, split_foreign_keys};
 pub use ddl::{
@@ -82,13 +84,17 @@ pub use enforced::SeenColumn;
 pub use errors::{ERRORS, ErrorEntry, SchemaError};
 pub use information_schema::information_schema_columns;
 pub use information_views::{LogicalView, logical_views};
+pub use key_actions::{KeyAction, KeyActions};
 pub use pins::{PinnedColumn, PinnedTable, Pins, PinsError};
+pub use plain_mark::{plain_mark, plain_mark_statement};
 pub use policy::{Policy, PolicyMatch};
 pub use prefix::prefix_comment;
-pub use protection::{CELL_OVERHEAD, Capabilities, GramForm, PhysicalNames, Protection, TokenKind};
+pub use protection::{
+    CELL_OVERHEAD, Capabilities, GramForm, PhysicalNames, Protection, TokenKind, split_token_name,
+};
 pub use quote::identifier;
 pub use references::mark_references;
-pub use refit::refit_specifications;
+pub use refit::{Remade, refit_specifications};
 pub use selected::{SelectedDefinition, selected_definition};
 pub use set::{SetMark, Whole, is_rightly_part};
 pub use show_columns::{is_hidden_column, show_columns_row, show_index_row};

@@ -3,6 +3,7 @@
 use onionskin_value::{Family, SqlType};
 
 use crate::check::{Check, refused_cell};
+use crate::key_actions::KeyActions;
 use crate::quote::{hex, identifier};
 use crate::set::Whole;
 
@@ -250,6 +251,8 @@ pub struct Protection {
     pub names: PhysicalNames,
     /// CHECK constraints over the column alone, in the order of their numbers.
     pub checks: Vec<Check>,
+    /// What the foreign keys say whose first column it is.
+    pub actions: KeyActions,
     /// How grams are kept, of columns that have them.
     pub grams: GramForm,
     /// Whether this and the table's others are all that were defined together.
@@ -277,6 +280,11 @@ pub(crate) enum Companion {
     Equality,
     Order,
     Gram,
+}
+
+/// The column to which a token column of this name belongs, by the name's form.
+pub fn split_token_name(name: &str) -> Option<&str> {
+    split_companion(name).map(|(column, _, _)| column)
 }
 
 /// Splits the name of a companion into the logical name, its kind and its suffix.

@@ -12,6 +12,7 @@
 //! cost no question.
 
 use crate::{
+    plain_mark::marks_column,
     policy::Policy,
     protection::{split_companion, split_enc},
     quote::text_as_hex_literal,
@@ -42,13 +43,16 @@ type Rows = Vec<Vec<Option<String>>>;
 
 /// Finds out which plaintext columns of a table stay so under the wildcards of the policy because
 /// of what they refer to: sets [`Column::refers_to_plaintext`](crate::Column). `ask` sends a query
-/// to the server and answers with its rows as UTF-8.
+/// to the server and answers with its rows as UTF-8. `tag` is that of the metadata key, for columns
+/// whose key was dropped.
 pub fn mark_references<E>(
     policy: &Policy,
     table: &mut Table,
     mut ask: impl FnMut(&str) -> Result<Rows, E>,
+    tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<(), E> {
-    let Table { database, name, .. } = &*table;
+    let (database, name) = (table.database.clone(), table.name.clone());
+    let (database, name) = (database.as_str(), name.as_str());
     let by_wildcard = |column: &str| {
         let found = policy.find(database, name, column);
         found.is_some_and(|found| !found.named)
@@ -66,64 +70,101 @@ pub fn mark_references<E>(
         return Ok(());
     }
     let sources = sources_of(&mut ask, database, name)?;
+    let mut look = Look {
+        policy,
+        ask: &mut ask,
+        tag: &tag,
+    };
+    let mut marks = None;
     for index in concerned {
         let column = &mut table.columns[index];
         for (name, source) in &sources {
             if same_name(name, &column.name) {
-                column.refers_to_plaintext |=
-                    stays_plaintext(policy, source, &mut Vec::new(), &mut ask)?;
+                column.refers_to_plaintext |= look.stays_plaintext(source, &mut Vec::new())?;
             }
+        }
+        if !column.refers_to_plaintext {
+            let marks = match &marks {
+                Some(marks) => marks,
+                None => marks.insert(look.marks_of(database, name)?),
+            };
+            column.refers_to_plaintext = look.is_marked(marks, &column.name);
         }
     }
     Ok(())
 }
 
-/// Whether what a column refers to, or shows, is plaintext by right: AUTO_INCREMENT, at the end.
-/// That `[protect]` says nothing of a column is no reason: whoever administers the server could put
-/// a view of such a column behind the name of a protected table.
-fn stays_plaintext<E>(
-    policy: &Policy,
-    source: &Source,
-    seen: &mut Vec<Target>,
-    ask: &mut impl FnMut(&str) -> Result<Rows, E>,
-) -> Result<bool, E> {
-    let Source::Column(target) = source else {
-        return Ok(true);
-    };
-    let Target {
-        database,
-        table,
-        column,
-    } = target;
-    if split_enc(column).is_some() || split_companion(column).is_some() {
-        return Ok(false);
-    }
-    // an account that does not see the column gets no row
-    let rows = ask(&format!(
-        "SELECT CAST(EXTRA AS BINARY) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} AND COLUMN_NAME = {}",
-        text_as_hex_literal(database),
-        text_as_hex_literal(table),
-        text_as_hex_literal(column)
-    ))?;
-    let Some(extra) = rows.first().and_then(|row| row.first()?.as_deref()) else {
-        return Ok(false);
-    };
-    if extra.to_ascii_lowercase().contains("auto_increment") {
-        return Ok(true);
-    }
-    let is_named = policy
-        .find(database, table, column)
-        .is_some_and(|found| found.named);
-    if is_named || seen.len() >= MAX_LINKS || seen.contains(target) {
-        return Ok(false);
-    }
-    seen.push(target.clone());
-    for (name, next) in sources_of(ask, database, table)? {
-        if same_name(&name, column) && stays_plaintext(policy, &next, seen, ask)? {
+/// A look at what keeps columns plaintext.
+struct Look<'a, A, T> {
+    policy: &'a Policy,
+    ask: &'a mut A,
+    tag: &'a T,
+}
+
+impl<E, A: FnMut(&str) -> Result<Rows, E>, T: Fn(&[u8]) -> [u8; 16]> Look<'_, A, T> {
+    /// Whether what a column refers to, or shows, is plaintext by right: AUTO_INCREMENT, at the
+    /// end. That `[protect]` says nothing of a column is no reason: whoever administers the server
+    /// could put a view of such a column behind the name of a protected table.
+    fn stays_plaintext(&mut self, source: &Source, seen: &mut Vec<Target>) -> Result<bool, E> {
+        let Source::Column(target) = source else {
+            return Ok(true);
+        };
+        let Target {
+            database,
+            table,
+            column,
+        } = target;
+        if split_enc(column).is_some() || split_companion(column).is_some() {
+            return Ok(false);
+        }
+        // an account that does not see the column gets no row
+        let rows = (self.ask)(&format!(
+            "SELECT CAST(EXTRA AS BINARY), CAST(DATA_TYPE AS BINARY) FROM information_schema.COLUMNS \
+             WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} AND COLUMN_NAME = {}",
+            text_as_hex_literal(database),
+            text_as_hex_literal(table),
+            text_as_hex_literal(column)
+        ))?;
+        let Some([Some(extra), Some(ty), ..]) = rows.first().map(Vec::as_slice) else {
+            return Ok(false);
+        };
+        if extra.to_ascii_lowercase().contains("auto_increment") {
             return Ok(true);
         }
+        let found = self.policy.find(database, table, column);
+        let is_named = found.is_some_and(|found| found.named);
+        if is_named || seen.len() >= MAX_LINKS || seen.contains(target) {
+            return Ok(false);
+        }
+        seen.push(target.clone());
+        for (name, next) in sources_of(self.ask, database, table)? {
+            if same_name(&name, column) && self.stays_plaintext(&next, seen)? {
+                return Ok(true);
+            }
+        }
+        if !ty.to_ascii_lowercase().ends_with("int") {
+            return Ok(false);
+        }
+        let marks = self.marks_of(database, table)?;
+        Ok(self.is_marked(&marks, column))
     }
-    Ok(false)
+
+    /// The names of the constraints that may be marks.
+    fn marks_of(&mut self, database: &str, table: &str) -> Result<Vec<String>, E> {
+        let rows = (self.ask)(&format!(
+            "SELECT CAST(CONSTRAINT_NAME AS BINARY) FROM information_schema.TABLE_CONSTRAINTS \
+             WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} AND CONSTRAINT_TYPE = 'CHECK'",
+            text_as_hex_literal(database),
+            text_as_hex_literal(table)
+        ))?;
+        Ok(rows.into_iter().flatten().flatten().collect())
+    }
+
+    fn is_marked(&self, marks: &[String], column: &str) -> bool {
+        marks
+            .iter()
+            .any(|mark| marks_column(mark, column, self.tag))
+    }
 }
 
 /// What columns of a table refer to or, of a view, show.

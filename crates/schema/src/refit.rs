@@ -12,18 +12,28 @@ use crate::{
     table::{Table, same_name},
 };
 
+/// What becomes of a column that is made anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remade<'a> {
+    /// It is plaintext.
+    Plaintext,
+    /// It is `ENCRYPTED FOR` these words.
+    Protected(&'a str),
+    /// It has this definition.
+    Defined(&'a str),
+}
+
 /// The specifications for these columns of `table`, whose physical `SHOW CREATE TABLE` is
-/// `physical_sql`. Each becomes plaintext, or is `ENCRYPTED FOR` the words beside it. An error
-/// where a foreign key has one of the columns already.
+/// `physical_sql`. An error where a foreign key has one of the columns already.
 pub fn refit_specifications(
     physical_sql: &str,
     table: &Table,
-    columns: &[(usize, Option<&str>)],
+    columns: &[(usize, Remade<'_>)],
     family: Family,
 ) -> Result<Vec<String>, SchemaError> {
     let names: Vec<Named<'_>> = columns
         .iter()
-        .filter_map(|(index, words)| Some((table.columns.get(*index)?.name.as_str(), *words)))
+        .filter_map(|(index, remade)| Some((table.columns.get(*index)?.name.as_str(), *remade)))
         .collect();
     logical(physical_sql, table, family.into(), false)
         .and_then(|text| specifications(&text, &names, family))
@@ -32,8 +42,8 @@ pub fn refit_specifications(
         })
 }
 
-/// A column's name, and what it is `ENCRYPTED FOR`.
-type Named<'a> = (&'a str, Option<&'a str>);
+/// A column's name, and what it becomes.
+type Named<'a> = (&'a str, Remade<'a>);
 
 fn specifications(logical_sql: &str, columns: &[Named<'_>], family: Family) -> Option<Vec<String>> {
     let statement = Statement::cut(logical_sql)?;
@@ -56,19 +66,28 @@ fn specifications(logical_sql: &str, columns: &[Named<'_>], family: Family) -> O
     let mut run = 0;
     let mut met = 0;
     let mut keys = Vec::new();
+    let is_defined = |(_, remade): &Named<'_>| matches!(remade, Remade::Defined(_));
+    let keeps_order = columns.iter().all(is_defined);
     for element in statement.elements {
         let element = bare(element.trim());
         let element = element.as_str();
         let first = Token::first(element)?;
         if first.is_identifier() {
-            if let Some((_, words)) = ours(&first) {
+            if let Some((_, remade)) = ours(&first) {
                 met += 1;
-                let words = words.map_or_else(String::new, |w| format!(" ENCRYPTED FOR ({w})"));
+                let words = match remade {
+                    Remade::Protected(words) => format!(" ENCRYPTED FOR ({words})"),
+                    Remade::Plaintext | Remade::Defined(_) => String::new(),
+                };
                 found.push(format!("DROP COLUMN {}", first.text()));
                 // MySQL remembers that a definition names the table's collation
                 let definition = match family {
                     Family::MySql => without_collation(element, collation.as_deref()),
                     Family::MariaDb => element.to_owned(),
+                };
+                let definition = match remade {
+                    Remade::Defined(definition) => (*definition).to_owned(),
+                    Remade::Plaintext | Remade::Protected(_) => definition,
                 };
                 adds.insert(run, format!("ADD COLUMN {definition}{words} {place}"));
             } else {
@@ -79,7 +98,10 @@ fn specifications(logical_sql: &str, columns: &[Named<'_>], family: Family) -> O
         }
         let (before, list) = key_parts(element);
         let mut names = list.iter().filter(|token| token.is_identifier());
-        if !names.any(|token| ours(token).is_some()) {
+        let is_ours = names.any(|token| ours(token).is_some());
+        // where a definition is all that changes, keys stay in their order
+        let is_behind = keeps_order && !keys.is_empty() && is_plain_key(&before);
+        if !is_ours && !is_behind {
             continue;
         }
         match before.as_slice() {
@@ -93,6 +115,11 @@ fn specifications(logical_sql: &str, columns: &[Named<'_>], family: Family) -> O
     found.extend(adds);
     found.extend(keys);
     (met == columns.len()).then_some(found)
+}
+
+/// Whether this is how a key begins that has a name.
+fn is_plain_key(before: &[&str]) -> bool {
+    matches!(before, ["UNIQUE", "KEY", _] | ["KEY", _])
 }
 
 /// The words of an element up to its first parenthesis, and what stands in that.
@@ -122,7 +149,11 @@ mod tests {
 
     #[test]
     fn columns_keep_their_place_and_their_keys() {
-        let found = specifications(TABLE, &[("a", None), ("B", Some("eq"))], Family::MariaDb);
+        let found = specifications(
+            TABLE,
+            &[("a", Remade::Plaintext), ("B", Remade::Protected("eq"))],
+            Family::MariaDb,
+        );
         let expected = [
             "DROP COLUMN `a`",
             "DROP COLUMN `b`",
@@ -139,11 +170,11 @@ mod tests {
     #[test]
     fn a_column_of_another_foreign_key_is_left_alone() {
         assert_eq!(
-            specifications(TABLE, &[("id", None)], Family::MariaDb),
+            specifications(TABLE, &[("id", Remade::Plaintext)], Family::MariaDb),
             None
         );
         assert_eq!(
-            specifications(TABLE, &[("missing", None)], Family::MariaDb),
+            specifications(TABLE, &[("missing", Remade::Plaintext)], Family::MariaDb),
             None
         );
     }

@@ -13,8 +13,10 @@ use crate::{
     check,
     comment::is_text_json,
     computed::{present_time, time_fraction},
+    ddl::is_our_constraint,
     display::{Dialect, push_default_clause},
     errors::SchemaError,
+    key_actions::KeyAction,
     long_unique::{is_hash, shown_hash},
     prefix::with_prefixes,
     protection::{split_companion, split_enc},
@@ -35,9 +37,7 @@ pub fn show_create_table(
             reason: reason.clone(),
         });
     }
-    if !table.is_protected() {
-        return Ok(physical_sql.to_owned());
-    }
+    // one that has none may have marks of columns that stay plaintext
     logical(physical_sql, table, dialect.into(), false).ok_or_else(|| {
         SchemaError::DefinitionNotUnderstood {
             table: table.name.clone(),
@@ -85,11 +85,15 @@ pub(crate) fn logical(
             }
         } else if let Some(check) = logical_check(trimmed, table, family) {
             elements.push(format!("{indent}{check}"));
-        } else if !is_our_check(trimmed, table) && !is_our_index(trimmed, table) {
+        } else if !is_our_check(trimmed, table)
+            && !is_plain_mark(trimmed)
+            && !is_our_index(trimmed, table)
+        {
             let mut line = with_logical_names(&with_prefixes(trimmed), table);
             if is_hash(&line, table, family) {
                 line = shown_hash(&line);
             }
+            let line = with_actions(line, trimmed, table);
             elements.push(format!("{indent}{line}"));
         }
     }
@@ -305,6 +309,45 @@ pub(crate) fn is_gram(name: &str, table: &Table) -> bool {
         .owner_of(name)
         .and_then(Column::gram_name)
         .is_some_and(|gram| same_name(gram, name))
+}
+
+/// Whether an element of a table's definition is the mark of a column that stays plaintext.
+fn is_plain_mark(element: &str) -> bool {
+    let mut words = tokens(element).filter(|token| !matches!(token, Token::Space(_)));
+    let (first, name) = (words.next(), words.next());
+    if !matches!(first, Some(Token::Word("CONSTRAINT")))
+        || !name.is_some_and(|name| is_our_constraint(&name.name()))
+    {
+        return false;
+    }
+    let rest = words.map(|token| token.text());
+    let rest: Vec<&str> = rest.filter(|text| !matches!(*text, "(" | ")")).collect();
+    rest.starts_with(&["CHECK", "1", "=", "1"])
+}
+
+/// The line of a foreign key in a table's definition with the actions that the server's key does
+/// not have. `physical` is the line with the server's names.
+fn with_actions(line: String, physical: &str, table: &Table) -> String {
+    let mut rest = tokens(physical).skip_while(|token| !matches!(token, Token::Word("FOREIGN")));
+    let first = rest.find(Token::is_identifier).map(|token| token.name());
+    let owner = first.and_then(|name| table.owner_of(&name));
+    let protection = owner.and_then(|column| column.protection.as_ref());
+    let Some(actions) = protection.map(|p| p.actions).filter(|a| a.any()) else {
+        return line;
+    };
+    let behind = line.rfind(')').map_or(line.len(), |at| at + 1);
+    let update = line[behind..].find(" ON UPDATE ").map(|at| behind + at);
+    let (front, told) = line.split_at(update.unwrap_or(line.len()));
+    let mut out = front.to_owned();
+    if actions.delete == KeyAction::SetNull {
+        out.push_str(" ON DELETE SET NULL");
+    }
+    out.push_str(match actions.update {
+        KeyAction::Server => told,
+        KeyAction::Cascade => " ON UPDATE CASCADE",
+        KeyAction::SetNull => " ON UPDATE SET NULL",
+    });
+    out
 }
 
 /// `text` with the names of companions replaced by the logical ones.
@@ -557,6 +600,7 @@ mod tests {
                     names: PhysicalNames::new("c", column_id, &sql_type, &capabilities),
                     capabilities,
                     checks: Vec::new(),
+                    actions: crate::KeyActions::default(),
                     grams: GramForm::Words,
                     whole: Whole::Unmarked,
                 }),

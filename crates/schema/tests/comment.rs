@@ -180,6 +180,7 @@ fn sample() -> ColumnMetadata {
             join: Some("people".into()),
         },
         without_grams: false,
+        actions: Default::default(),
         column_id: [1, 2, 3, 4],
         table_id: [5; 8],
         key_id: 7,

@@ -223,7 +223,8 @@ fn changed(
     | Change::Rename(own, _)
     | Change::Default(own, _)
     | Change::ForgetCheck(own, _)
-    | Change::Redefine(own, _)) = change;
+    | Change::Redefine(own, _)
+    | Change::Actions(own, _)) = change;
     let mut all = renewed(table, &set, Some(own), family);
     all.extend(specifications(&set).expect("sound"));
     all

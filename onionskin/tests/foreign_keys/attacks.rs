@@ -154,10 +154,20 @@ pub fn an_enforced_table_gets_its_key_back(kind: Kind) {
             &[
                 &format!("CREATE TABLE {table} ({ID}, author_id INT{more}, {key})"),
                 &insert,
-                &format!("ALTER TABLE {table} DROP FOREIGN KEY of_{table}"),
             ],
         );
-        let said = pair.protected.run(&insert).map(|_| "written");
+        // behind the proxy's back
+        let mut admin = pair.behind.connect();
+        admin.must("USE app");
+        for session in [&mut admin, &mut pair.plain] {
+            session.must(&format!("ALTER TABLE {table} DROP FOREIGN KEY of_{table}"));
+        }
+        // an account of which nothing is known yet looks at foreign keys
+        admin.must(&format!("CREATE USER of_{table} IDENTIFIED BY ''"));
+        admin.must(&format!("GRANT ALL ON app.* TO of_{table}"));
+        let user = format!("of_{table}");
+        let mut fresh = Session::open(pair.proxy.port(), &user, "", Some("app"));
+        let said = fresh.run(&insert).map(|_| "written");
         assert!(said.unwrap_err().to_string().contains("OS1108"));
         same(
             &mut pair,

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use onionskin_schema::{Capabilities, Check, NewColumn, same_name};
+use onionskin_schema::{Capabilities, Check, KeyActions, NewColumn, same_name};
 use onionskin_value::Family;
 
 use super::check;
 use super::column::{OwnKey, column_definition, protection};
 use super::column_type::plain_type;
-use super::foreign_key::{self, Side, ThisTable};
+use super::foreign_key::{self, Actions, Side, ThisTable};
 use super::index::{IndexNames, is_key_element, key_element};
 use super::key_length::PlainPart;
 use super::key_parts::{Indexed, ProtectedPart};
@@ -201,6 +201,7 @@ impl<'a> Body<'a> {
         let links = foreign_key::links(self.r, keys.map(|e| e.tokens.clone()));
         foreign_key::inherit_groups(self.r, &links, self.names, &mut self.columns);
         self.forbid_null_in_primary_key()?;
+        self.settle_actions()?;
         self.settle_checks()?;
         for column in &self.columns {
             onionskin_schema::check_protectable(column, self.r.request.settings.family)
@@ -230,6 +231,43 @@ impl<'a> Body<'a> {
                 column.capabilities.join = Some(Capabilities::new_key_group(index));
             }
         }
+    }
+
+    /// Finds the actions of foreign keys that the server cannot do.
+    fn settle_actions(&mut self) -> Planned<()> {
+        let mut said: Vec<(usize, KeyActions)> = Vec::new();
+        let keys = self.elements.iter();
+        let keys = keys.filter(|e| e.kind == ElementKind::ForeignKey);
+        for tokens in keys.map(|e| &e.tokens) {
+            let written = Actions::of(self.r, tokens);
+            let indexes = |written: &Actions| -> Vec<Option<usize>> {
+                let names = written.columns.iter();
+                names.map(|name| self.position(name)).collect()
+            };
+            // between unprotected columns it is the server's
+            let Some((written, indexes)) =
+                written.ok().map(|w| (indexes(&w), w)).map(|(i, w)| (w, i))
+            else {
+                continue;
+            };
+            if indexes.iter().all(Option::is_none) {
+                continue;
+            }
+            let nullable = |index: &Option<usize>| index.map(|i| self.columns[i].nullable);
+            written.check(&indexes.iter().map(nullable).collect::<Vec<_>>())?;
+            let Some(first) = indexes[0] else {
+                continue;
+            };
+            let mut before = said.iter().filter(|(index, _)| *index == first);
+            if before.any(|(_, actions)| *actions != written.actions) {
+                return written.refuse("beside another key over the same column");
+            }
+            said.push((first, written.actions));
+        }
+        for (index, actions) in said {
+            self.columns[index].actions = actions;
+        }
+        Ok(())
     }
 
     /// Finds the CHECK constraints over protected columns, and what they say.

@@ -150,6 +150,7 @@ pub(super) fn column_definition(
         invisible: written.invisible,
         capabilities,
         without_grams: false,
+        actions: onionskin_schema::KeyActions::default(),
         column_id: [0; 4],
         table_id: [0; 8],
         key_id: 0,

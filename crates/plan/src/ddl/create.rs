@@ -91,6 +91,7 @@ pub(crate) fn create_table<'a>(
             .temporary
             .then(|| TableName::new(head.database, head.name)),
         rests_on_keys,
+        kept_plain: Vec::new(),
     })
 }
 

@@ -51,6 +51,7 @@ pub(crate) fn index<'a>(
         references: Vec::new(),
         temporary: None,
         rests_on_keys: false,
+        kept_plain: Vec::new(),
     })
 }
 

@@ -2,13 +2,15 @@
 //!
 //! The server compares equality tokens, so both columns need a join group in common. A row that is
 //! deleted takes those that refer to it along as rows, which is sound. What would write the token
-//! of a column and leave its sealed cell alone (ON UPDATE CASCADE, SET NULL) is not.
+//! of a column and leave its sealed cell alone (ON UPDATE CASCADE, SET NULL) is left out: the
+//! server refuses the change instead, and the column's definition keeps the word (`KeyActions`).
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_schema::{
-    Capabilities, NewColumn, Surrogate, Table, TableName, TokenKind, same_name,
+    Capabilities, KeyAction, KeyActions, NewColumn, Surrogate, Table, TableName, TokenKind,
+    same_name,
 };
 use onionskin_value::SqlType;
 
@@ -146,6 +148,16 @@ fn read(reader: &Reader, element: &Range<usize>) -> Planned<ForeignKey> {
 /// The protected column of the other table that a name means.
 fn referred(reader: &Reader, key: &ForeignKey, this: &ThisTable, name: &str) -> Option<Side> {
     referred_in(reader, (key.database.as_deref()?, &key.table), this, name)
+}
+
+/// Whether the other table is not there, as the server will say.
+fn is_missing(reader: &Reader, key: &ForeignKey, this: &ThisTable) -> bool {
+    let Some(database) = key.database.as_deref() else {
+        return false;
+    };
+    let catalog = reader.request.catalog;
+    !is_same((database, &key.table), this.names)
+        && matches!(catalog.table(database, &key.table), Known::Absent)
 }
 
 /// The same of a table by its names.
@@ -368,7 +380,10 @@ pub(super) fn foreign_key(
                 let about = format!(
                     "from the protected column {column} to {other}, which is not protected"
                 );
-                return refuse(&errors::FOREIGN_KEY, about);
+                if !is_missing(reader, &key, this) {
+                    return refuse(&errors::FOREIGN_KEY, about);
+                }
+                out.0.push(DdlPiece::MissingReference(about));
             }
             (None, Some(_)) => {
                 let about = format!(
@@ -378,9 +393,6 @@ pub(super) fn foreign_key(
             }
         }
         sides.push(pair);
-    }
-    if sides.iter().any(|(a, _)| a.is_some()) {
-        check_actions(reader, key.other_list.end..element.end)?;
     }
     out.sql(reader.text(element.start..key.list.start));
     list(
@@ -396,7 +408,11 @@ pub(super) fn foreign_key(
         sides.iter().map(|(_, b)| b.as_ref()),
         out,
     );
-    out.sql(reader.text(key.other_list.end..element.end));
+    let tail = key.other_list.end..element.end;
+    match sides.iter().any(|(a, _)| a.is_some()) {
+        true => put_tail(reader, tail, out)?,
+        false => out.sql(reader.text(tail)),
+    }
     Ok(())
 }
 
@@ -417,24 +433,106 @@ fn list<'s>(
     }
 }
 
-/// What happens to the rows that refer to one: nothing may be written into a protected column.
-fn check_actions(reader: &Reader, range: Range<usize>) -> Planned<()> {
+/// The columns of a foreign key, and its actions that the server cannot do over protected columns.
+pub(super) struct Actions {
+    pub(super) columns: Vec<String>,
+    pub(super) actions: KeyActions,
+    words: String,
+}
+
+impl Actions {
+    /// Of an element that is a foreign key.
+    pub(super) fn of(reader: &Reader, element: &Range<usize>) -> Planned<Self> {
+        let key = read(reader, element)?;
+        let name_at = |range: &Range<usize>| {
+            Reader::over(reader.request, reader.tokens, range.clone()).name()
+        };
+        let columns: Option<Vec<String>> = key.columns.iter().map(name_at).collect();
+        let tail = key.other_list.end..element.end;
+        let words = String::from_utf8_lossy(reader.text(tail.clone())).into_owned();
+        Ok(Self {
+            columns: columns.ok_or(NotUnderstood::Clause("FOREIGN KEY"))?,
+            actions: skipped(reader, tail)?.0,
+            words: words.trim_start_matches([')', ' ']).to_ascii_uppercase(),
+        })
+    }
+
+    /// Refuses actions that nothing can keep. `nullable`: whether each column is a protected one
+    /// that allows NULL; `None` of one that is not protected.
+    pub(super) fn check(&self, nullable: &[Option<bool>]) -> Planned<()> {
+        let sets_null =
+            self.actions.update == KeyAction::SetNull || self.actions.delete == KeyAction::SetNull;
+        let why = match () {
+            () if !self.actions.any() => return Ok(()),
+            () if nullable.iter().any(Option::is_none) => "over unprotected columns as well",
+            () if sets_null && nullable.contains(&Some(false)) => "over a column that is NOT NULL",
+            () => return Ok(()),
+        };
+        self.refuse(why)
+    }
+
+    /// Refuses them.
+    pub(super) fn refuse<T>(&self, why: &str) -> Planned<T> {
+        refuse(
+            &errors::CASCADE,
+            format!("{} of a foreign key {why}", self.words),
+        )
+    }
+}
+
+/// The actions that the server cannot do, and where they stand. `range` begins behind the list of
+/// the other table's columns.
+fn skipped(reader: &Reader, range: Range<usize>) -> Planned<(KeyActions, Vec<Range<usize>>)> {
     let mut r = Reader::over(reader.request, reader.tokens, range);
+    let (mut actions, mut places) = (KeyActions::default(), Vec::new());
     while !r.done() {
-        if r.eat("on") {
-            let update = r.eat("update");
-            if !update && !r.eat("delete") {
-                return NotUnderstood::Clause("FOREIGN KEY … ON").refuse();
-            }
-            let what = if update { "UPDATE" } else { "DELETE" };
-            let sound = r.is("restrict") || r.is("no") || (!update && r.is("cascade"));
-            if !sound {
-                let action = r.name().unwrap_or_default();
-                let about = format!("ON {what} {} of a foreign key", action.to_ascii_uppercase());
-                return refuse(&errors::CASCADE, about);
-            }
+        let begin = r.at;
+        if !r.eat("on") {
+            r.at += 1;
+            continue;
         }
-        r.at += 1;
+        let update = r.eat("update");
+        if !update && !r.eat("delete") {
+            return NotUnderstood::Clause("FOREIGN KEY … ON").refuse();
+        }
+        let action = if r.eat("restrict") || (r.eat("no") && r.eat("action")) {
+            KeyAction::Server
+        } else if r.eat("cascade") {
+            match update {
+                true => KeyAction::Cascade,
+                false => KeyAction::Server,
+            }
+        } else if r.eat("set") && r.eat("null") {
+            KeyAction::SetNull
+        } else {
+            let what = if update { "UPDATE" } else { "DELETE" };
+            return refuse(
+                &errors::CASCADE,
+                format!("ON {what} of a foreign key with another action"),
+            );
+        };
+        match update {
+            true => actions.update = action,
+            false => actions.delete = action,
+        }
+        if action != KeyAction::Server {
+            places.push(begin..r.at);
+        }
+    }
+    Ok((actions, places))
+}
+
+/// What stands behind the columns, without the actions that the server cannot do.
+fn put_tail(reader: &Reader, range: Range<usize>, out: &mut Pieces) -> Planned<()> {
+    let (_, places) = skipped(reader, range.clone())?;
+    let mut from = range.start;
+    for place in places {
+        out.sql(reader.text(from..place.start));
+        out.sql(b" ");
+        from = place.end;
+    }
+    if from < range.end {
+        out.sql(reader.text(from..range.end));
     }
     Ok(())
 }

@@ -121,8 +121,8 @@ table! {
         "The statement would run on the scratch engine, and values of this column's type cannot be carried there exactly.",
         "Leave the column out of the statement.";
     pub CASCADE = "OS1027", 1235, "42000",
-        "The server would write the tokens of a protected column and leave its sealed cells as they are.",
-        "Use RESTRICT or NO ACTION, or ON DELETE CASCADE, and change the rows that refer to it in the application.";
+        "A foreign key says to write into protected columns: the server would write their tokens and leave their sealed cells as they are.",
+        "Change the rows that refer to the row first, in the application, or define the key with RESTRICT, NO ACTION or ON DELETE CASCADE.";
     pub VIEW = "OS1028", 1235, "42000",
         "A view over a protected table of this kind is not supported.",
         "Select columns of one protected table by their names, without groups and without constants for protected columns; write to the table itself where a view of it will not do.";

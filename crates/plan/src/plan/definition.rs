@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::{DefaultLiteral, NewColumn, Table, TableName};
+use onionskin_schema::{DefaultLiteral, KeyActions, NewColumn, Table, TableName};
+
+use crate::errors::Refusal;
 
 /// A definition with places for what only its execution knows.
 #[derive(Clone, Debug)]
@@ -20,6 +22,22 @@ pub struct Ddl {
     /// Columns stay plaintext because foreign keys have them refer to others: the table has to be
     /// InnoDB's, which keeps the keys.
     pub rests_on_keys: bool,
+    /// Plaintext columns that stay so by right, and would lose the reason.
+    pub kept_plain: Vec<KeptPlain>,
+}
+
+/// A column that an enforced wildcard leaves plaintext, of a table of which the statement drops a
+/// foreign key or a column, or renames the column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptPlain {
+    /// Its name before the statement.
+    pub before: String,
+    /// Its name afterwards.
+    pub after: String,
+    /// The constraints that the statement drops, by their names.
+    pub dropped: Vec<String>,
+    /// The statement drops columns, and with them the marks that the table has.
+    pub drops_columns: bool,
 }
 
 /// A foreign key's column that is new, and the protected one that it refers to.
@@ -49,10 +67,13 @@ pub enum Refitted {
     Plaintext,
     /// It joins a group: it is `ENCRYPTED FOR` this.
     Joined(String),
+    /// It gets another definition: name, type and attributes, and `ENCRYPTED FOR`.
+    Redefined(String),
 }
 
-/// ALTER TABLE that adds a foreign key over protected columns which are not made for it. If the
-/// table has no rows, they are made anew.
+/// ALTER TABLE that adds a foreign key over protected columns which are not made for it, or gives
+/// them definitions by which every cell would be another. If the table has no rows, they are made
+/// anew.
 #[derive(Clone, Debug)]
 pub struct Refit {
     /// The table that is altered.
@@ -65,6 +86,8 @@ pub struct Refit {
     pub specifications: Vec<u8>,
     /// The table and those that the foreign keys name: no row may come while the statement runs.
     pub locked: Vec<TableName>,
+    /// What is said where it cannot be; `None`: that of foreign keys.
+    pub otherwise: Option<Refusal>,
 }
 
 /// A part of a definition's text.
@@ -107,6 +130,9 @@ pub enum DdlPiece {
     /// The specification that gives a protected column another definition, by which no cell
     /// changes.
     Redefine(Redefined),
+    /// The specification by which a protected column keeps the actions of the foreign keys whose
+    /// first column it is.
+    SetActions(usize, KeyActions),
     /// Behind DROP CONSTRAINT: which columns the constraint of this name is over is asked of the
     /// server. What it becomes begins with a comma.
     DroppedConstraint(String),
@@ -123,6 +149,9 @@ pub enum DdlPiece {
         /// Indexes that the statement drops.
         freed: Vec<String>,
     },
+    /// A foreign key refers to a table that is not there, which the server says unless it does not
+    /// look at foreign keys: then it is refused with these words. No text.
+    MissingReference(String),
     /// A note about a column that is there already; no text.
     Present(String),
     /// MariaDB's note about an index that would be too long over the whole of a protected column;

@@ -19,7 +19,7 @@ mod engine;
 
 pub use by_name::{Argument, Around, ByName, Parameter, StatementText};
 pub use definition::{
-    AliasMarks, Copied, Ddl, DdlPiece, Prefixed, Redefined, Reference, Refit, Refitted,
+    AliasMarks, Copied, Ddl, DdlPiece, KeptPlain, Prefixed, Redefined, Reference, Refit, Refitted,
 };
 pub use engine::{
     Carried, Computed, Effect, Load, MetRows, NamedBy, NewRows, NewTable, NewValues, Renamed,
@@ -545,6 +545,9 @@ pub struct Plan {
     pub beside_plain: Vec<(usize, SqlType)>,
     /// Rows that are met count only if they change.
     pub upsert: Option<Box<Upsert>>,
+    /// Token columns that get values which may differ where their tokens do not, and which foreign
+    /// keys may refer to.
+    pub rewritten: Vec<String>,
     /// Values are the present time. The server is asked for it before they are bound: see
     /// [`Source::Present`].
     pub tells_time: bool,
@@ -588,6 +591,7 @@ impl Plan {
             pinned: Vec::new(),
             probe: None,
             insert_only: None,
+            rewritten: Vec::new(),
             grouping: None,
             row_ends: Vec::new(),
             surplus_values: 0,

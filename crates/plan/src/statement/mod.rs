@@ -80,10 +80,14 @@ pub fn plan(request: &Request) -> Outcome {
     };
     let mut unknown = Vec::new();
     let mut near = Vec::new();
+    let words = first_words(request.sql, &tokens, 3);
+    let shows = ["show", "create", "table"];
+    let shows = (0..3).all(|at| word_is(&words, at, shows[at]));
     for name in &names {
         match request.catalog.table(&name.database, &name.name) {
             Known::Unknown => unknown.push(name.clone()),
             Known::Table(table) if table.is_protected() => near.push(table),
+            Known::Table(table) if shows && may_have_marks(request, &table) => near.push(table),
             _ => {}
         }
     }
@@ -122,6 +126,7 @@ pub fn plan(request: &Request) -> Outcome {
             pinned: p.pinned,
             probe: p.probe,
             insert_only: p.insert_only,
+            rewritten: p.rewritten,
             grouping: p.grouping,
             row_ends: p.row_ends,
             surplus_values: p.surplus_values,
@@ -133,6 +138,14 @@ pub fn plan(request: &Request) -> Outcome {
         Err(refusal) => Plan::of(Action::Refuse(refusal), names, defines),
     };
     Outcome::Plan(Box::new(Plan { facts, ..plan }))
+}
+
+/// Whether a table without protected columns may have marks of columns that stay plaintext, which
+/// are not shown.
+fn may_have_marks(request: &Request, table: &Table) -> bool {
+    !table.view
+        && table.columns.iter().any(|c| c.refers_to_plaintext)
+        && request.policy.enforces_in(&table.database, &table.name)
 }
 
 /// Whether a statement with these first words goes to the parser as a whole. Definitions and grants

@@ -107,6 +107,7 @@ fn defined<'a>(
         references: Vec::new(),
         temporary: None,
         rests_on_keys: false,
+        kept_plain: Vec::new(),
     };
     Ok((Action::Define(Box::new(ddl)), None))
 }

@@ -67,6 +67,7 @@ impl Planner<'_> {
                 return assigned_twice(&column).refuse();
             }
             assigned.push(column.index);
+            self.note_rewritten(&column);
             let new_row = self.new_row(&assignment.value, &column, alias)?;
             let as_new = new_row.is_some();
             upsert

@@ -19,7 +19,7 @@ mod view;
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{Table, TokenKind};
+use onionskin_schema::{Column, Table, TokenKind};
 use sqlparser::ast::{Assignment, AssignmentTarget, Expr};
 
 use crate::comparable::no_order;
@@ -331,6 +331,23 @@ fn physical(column: &ColumnUse) -> Vec<(&str, Purpose)> {
 fn has_exact_tokens(column: &ColumnUse) -> bool {
     let ty = column.column().sql_type.as_ref();
     ty.is_some_and(|t| t.weight_is_exact()) && column.column().equality_column().is_some()
+}
+
+impl Planner<'_> {
+    /// Notes a column that is assigned. Of a text that differs in letter case alone the token
+    /// stays, so the server does not see that a key changes.
+    pub(super) fn note_rewritten(&mut self, column: &ColumnUse) {
+        self.rewritten.extend(inexact_key(column.column()));
+    }
+}
+
+/// The token column of a column whose tokens say less than its values, and are those of a group.
+pub fn inexact_key(column: &Column) -> Option<String> {
+    let protection = column.protection.as_ref()?;
+    let is_inexact = !protection.sql_type.weight_is_exact();
+    let (name, _) = column.equality_column()?;
+    let joins = protection.capabilities.join.is_some();
+    (is_inexact && joins).then(|| name.to_owned())
 }
 
 fn default_text() -> Text {

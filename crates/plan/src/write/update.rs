@@ -150,6 +150,7 @@ impl Planner<'_> {
                     if assigned.has(&column.table, column.index) {
                         return assigned_twice(&column).refuse();
                     }
+                    self.note_rewritten(&column);
                     let value = self.new_value(&assignment.value, &tokens[i], &column, scope)?;
                     assigned.protected.push((column, value, i));
                 }

@@ -57,6 +57,7 @@ fn sysbench_column(name: &str, ty: &str, collation: &str, id: Option<u8>) -> Col
             capabilities,
             checks: Vec::new(),
             grams: GramForm::Words,
+            actions: Default::default(),
             whole: Whole::Unmarked,
         }
     });

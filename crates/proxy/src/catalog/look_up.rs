@@ -180,7 +180,8 @@ impl Account {
                 self.look_again(server, keys, &mut found, database, &names)?;
             }
             for table in &mut found.tables {
-                mark_references(&self.rules.policy, table, |sql| texts(server, sql))?;
+                let tag = |bytes: &[u8]| keys.metadata_key().tag(bytes);
+                mark_references(&self.rules.policy, table, |sql| texts(server, sql), tag)?;
             }
             match self.take_found(database, &names, found, look)? {
                 Some(differs) => changed |= differs,

@@ -18,6 +18,7 @@ use crate::exchange::Question;
 use crate::open::Opener;
 use crate::prepared::Statement;
 use crate::scratch::Parameters;
+use crate::server_errors::REFERENCED_ROW;
 use crate::state::State;
 
 /// How often a definition is planned anew because another one has changed its table.
@@ -109,6 +110,7 @@ impl Session {
         self.meter.runs(keyed.label);
         self.must_begin_at_once(&keyed.plan)?;
         self.tell_time(keyed)?;
+        self.must_not_cascade(&keyed.plan)?;
         if self.functions.opens() {
             return self.run_opening(execution);
         }
@@ -230,6 +232,12 @@ impl Session {
         let Err(failure) = done else {
             return Ok(None);
         };
+        if let Failure::Server { code, message, .. } = failure
+            && *code == REFERENCED_ROW
+            && let Some(refusal) = self.refused_cascade(message)?
+        {
+            return Err(refusal);
+        }
         let may_run_again = self.may_run_again(failure, keyed);
         if let Failure::Refused(refusal) = failure
             && *attempts < 2

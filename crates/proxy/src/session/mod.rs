@@ -32,6 +32,7 @@ use onionskin_wire::{Capabilities, Connection, WireError};
 
 use crate::Shared;
 use crate::bind::Buffers;
+use crate::cascading_keys::Cascades;
 use crate::catalog::{Account, PlanSpace};
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
@@ -75,6 +76,8 @@ pub(crate) struct Session {
     pub unique_keys: UniqueKeys,
     /// `LOCK TABLES` is in force: a transaction of ours would end it.
     pub locked_tables: bool,
+    /// What the server has said of keys to which others refer.
+    pub(crate) cascades: Cascades,
     /// Whether the server's full-text indexes take gram tokens, once it was asked.
     pub indexes_tokens: Option<bool>,
     /// The client's `sql_select_limit`, while the server's is lifted.
@@ -181,6 +184,7 @@ impl Session {
             diagnostics: Diagnostics::default(),
             unique_keys: UniqueKeys::default(),
             locked_tables: false,
+            cascades: Cascades::default(),
             indexes_tokens: None,
             lifted_limit: None,
             has_savepoints: false,

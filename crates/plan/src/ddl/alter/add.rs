@@ -9,7 +9,7 @@ use super::specs::refused;
 use crate::ddl::check;
 use crate::ddl::column::{Wanted, column_definition, protection};
 use crate::ddl::column_type::plain_type;
-use crate::ddl::foreign_key::{self, Side, ThisTable};
+use crate::ddl::foreign_key::{self, Actions, Side, ThisTable};
 use crate::ddl::index::{is_key_element, key_element};
 use crate::ddl::reader::Reader;
 use crate::ddl::{DdlPiece, schema_refusal};
@@ -18,6 +18,15 @@ use crate::planner::{Planned, identifier, quoted, refuse};
 
 /// Where a new column goes, as in [`DdlPiece::Add`].
 pub(super) type Place = Option<Option<String>>;
+
+/// A protected column of a foreign key.
+#[derive(Clone, Copy)]
+enum Placed {
+    /// Which of the new columns.
+    New(usize),
+    /// Which of the table's.
+    Existing(usize),
+}
 
 impl Alteration<'_> {
     /// `spec` is all of the specification; the reader stands behind ADD, if it has that word.
@@ -46,7 +55,49 @@ impl Alteration<'_> {
             },
         };
         let (references, out) = (&mut self.references, &mut self.out);
-        foreign_key::foreign_key(&target.r, element, &this, references, out)
+        foreign_key::foreign_key(&target.r, element, &this, references, out)?;
+        self.keep_actions(element)
+    }
+
+    /// Keeps the actions that the server cannot do in the definition of the key's first column.
+    fn keep_actions(&mut self, element: &Range<usize>) -> Planned<()> {
+        let target = &self.target;
+        let place = |name: &String| {
+            let mut new = self.new_columns.iter();
+            match new.position(|c| same_name(&c.name, name)) {
+                Some(new) => Some(Placed::New(new)),
+                None if target.specs.drops(name) => None,
+                None => target.protected(name).map(|p| Placed::Existing(p.index)),
+            }
+        };
+        let Ok(written) = Actions::of(&target.r, element) else {
+            // between unprotected columns it is the server's
+            return Ok(());
+        };
+        let places: Vec<_> = written.columns.iter().map(place).collect();
+        if places.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let nullable = |place: &Option<Placed>| match place {
+            Some(Placed::New(new)) => Some(self.new_columns[*new].nullable),
+            Some(Placed::Existing(index)) => Some(target.table.columns[*index].nullable),
+            None => None,
+        };
+        written.check(&places.iter().map(nullable).collect::<Vec<_>>())?;
+        let before = |index: usize| target.table.columns[index].protection.as_ref();
+        match places.first().copied().flatten() {
+            Some(Placed::New(new)) => self.new_columns[new].actions = written.actions,
+            Some(Placed::Existing(index))
+                if before(index).is_some_and(|p| p.actions != written.actions) =>
+            {
+                self.out.sql(b", ");
+                self.out
+                    .0
+                    .push(DdlPiece::SetActions(index, written.actions));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// An index, or a constraint that is no foreign key.

@@ -16,6 +16,7 @@ use crate::ddl::reader::Reader;
 use crate::ddl::{Pieces, Prefixed, Reference};
 use crate::errors;
 use crate::lex::Token;
+use crate::plan::KeptPlain;
 use crate::planner::{Planned, identifier, refuse};
 use crate::scope::position;
 
@@ -44,6 +45,8 @@ pub(super) struct Alteration<'a> {
     pub(super) names_taken: Vec<(String, bool)>,
     /// A new column stays plaintext because of its foreign key.
     pub(super) rests_on_keys: bool,
+    /// New names of plaintext columns that stay so by right.
+    pub(super) renamed_plain: Vec<(String, String)>,
 }
 
 /// A protected column of the table.
@@ -165,18 +168,13 @@ impl<'a> Target<'a> {
         let (database, table) = self.names;
         let is = self.table.column(old).map(Column::surrogate);
         let is = is.unwrap_or(Surrogate::No);
-        // a foreign key that goes with the same statement is none any more
-        let becomes = match is {
-            Surrogate::Reference if self.specs.drops_key => Surrogate::No,
-            kept => kept,
-        };
         let claims = |column: &str, surrogate| {
             let policy = self.r.request.policy;
             let capabilities = policy.capabilities(database, table, column, surrogate);
             // what cannot be read is no reason to let it pass
             capabilities.map_or(true, |c| c.is_some())
         };
-        if claims(new, becomes) && !claims(old, is) {
+        if claims(new, is) && !claims(old, is) {
             let about = format!(
                 "the name {new}, which [protect] has for a protected column; encrypt {old} first: onionskin migrate {database}.{table} --encrypt"
             );
@@ -187,6 +185,43 @@ impl<'a> Target<'a> {
 }
 
 impl Alteration<'_> {
+    /// Notes the new name of a column that stays plaintext because of a foreign key.
+    pub(super) fn note_renamed(&mut self, old: &str, new: &str) {
+        let column = self.target.table.column(old);
+        if column.is_some_and(|c| c.protection.is_none() && c.refers_to_plaintext) {
+            self.renamed_plain.push((old.to_owned(), new.to_owned()));
+        }
+    }
+
+    /// The columns that an enforced wildcard leaves plaintext, and may have no reason any more to
+    /// leave so when the statement is done.
+    pub(super) fn kept_plain(&self) -> Vec<KeptPlain> {
+        let Target {
+            names, specs, r, ..
+        } = &self.target;
+        if !r.request.policy.enforces_in(names.0, names.1) {
+            return Vec::new();
+        }
+        let columns = self.target.table.columns.iter();
+        let plain = columns.filter(|c| c.protection.is_none() && c.refers_to_plaintext);
+        let kept = plain.filter(|column| !specs.drops(&column.name));
+        let kept = kept.map(|column| {
+            let mut renamed = self.renamed_plain.iter();
+            let new = renamed.find(|(old, _)| same_name(old, &column.name));
+            KeptPlain {
+                before: column.name.clone(),
+                after: new.map_or_else(|| column.name.clone(), |(_, new)| new.clone()),
+                dropped: specs.dropped_keys.clone(),
+                drops_columns: specs.drops_columns(),
+            }
+        });
+        kept.filter(|kept| {
+            let is_renamed = !same_name(&kept.before, &kept.after);
+            kept.drops_columns || !kept.dropped.is_empty() || is_renamed
+        })
+        .collect()
+    }
+
     /// A column gets this name, which must be free.
     pub(super) fn take_name(&mut self, name: &str, is_protected: bool) -> Planned<()> {
         let target = &self.target;

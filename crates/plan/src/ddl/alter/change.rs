@@ -98,6 +98,7 @@ impl Alteration<'_> {
             }
             None => {
                 target.check_unclaimed(&old, &new)?;
+                self.note_renamed(&old, &new);
                 self.keep(spec);
             }
         }
@@ -162,6 +163,7 @@ impl Alteration<'_> {
             self.take_name(&new, is_protected)?;
             if !is_protected {
                 self.target.check_unclaimed(&column, &new)?;
+                self.note_renamed(&column, &new);
             }
         }
         let target = &self.target;
@@ -195,11 +197,11 @@ impl Alteration<'_> {
                 Some(Surrogate::AutoIncrement) if !s.says(spec.clone(), "auto_increment") => {
                     Surrogate::No
                 }
-                Some(Surrogate::Reference) if target.specs.drops_key => {
-                    match target.refers_to_plaintext(&column, new_type.as_ref()) {
-                        true => Surrogate::Reference,
-                        false => Surrogate::No,
-                    }
+                // what refers to a number that the server makes is a number
+                Some(Surrogate::Reference)
+                    if new_type.as_ref().is_some_and(|ty| !ty.is_integer()) =>
+                {
+                    Surrogate::No
                 }
                 known => known.unwrap_or(Surrogate::No),
             };

@@ -76,7 +76,18 @@ pub(crate) fn alter_table<'a>(
         if i > 0 {
             alteration.out.sql(b", ");
         }
-        alteration.specification(spec)?;
+        if let Err(refusal) = alteration.specification(spec) {
+            let target = &alteration.target;
+            // a table without rows needs no migration, and may have AUTO_INCREMENT
+            let is_auto = target.r.says(spec.tokens.clone(), "auto_increment");
+            let is_for_rows =
+                refusal.is(&errors::MIGRATION) || (is_auto && refusal.is(&errors::DEFINITION));
+            let refit = is_for_rows.then(|| refit::redefined(target, &refusal));
+            return match refit.flatten() {
+                Some(refit) => Ok((Action::Refit(Box::new(refit)), None)),
+                None => Err(refusal),
+            };
+        }
     }
     alteration.planned()
 }
@@ -266,6 +277,7 @@ impl<'a> Alteration<'a> {
             references: Vec::new(),
             names_taken: Vec::new(),
             rests_on_keys: false,
+            renamed_plain: Vec::new(),
         }
     }
 
@@ -321,6 +333,7 @@ impl<'a> Alteration<'a> {
 
     /// The plan, when all specifications have been read.
     fn planned<'p>(self) -> Planned<Decided<'p>> {
+        let kept_plain = self.kept_plain();
         let Target { table, specs, .. } = self.target;
         let mut pieces = self.out.0;
         let changes_set = |piece: &DdlPiece| {
@@ -332,6 +345,7 @@ impl<'a> Alteration<'a> {
                     | DdlPiece::SetDefault(..)
                     | DdlPiece::Redefine(_)
                     | DdlPiece::DroppedConstraint(_)
+                    | DdlPiece::SetActions(..)
             )
         };
         if !pieces.iter().any(changes_set) {
@@ -339,7 +353,8 @@ impl<'a> Alteration<'a> {
         }
         let present = specs.present.iter().cloned();
         pieces.extend(present.map(DdlPiece::Present));
-        if self.new_columns.is_empty() && table.table_id.is_none() && !self.rests_on_keys {
+        let is_plain = self.new_columns.is_empty() && table.table_id.is_none();
+        if is_plain && !self.rests_on_keys && kept_plain.is_empty() {
             return Ok((Action::Relay, None));
         }
         define(Ddl {
@@ -349,6 +364,7 @@ impl<'a> Alteration<'a> {
             references: self.references,
             temporary: None,
             rests_on_keys: self.rests_on_keys,
+            kept_plain,
         })
     }
 }

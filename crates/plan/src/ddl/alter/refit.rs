@@ -9,13 +9,17 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::{Column, TableName};
+use onionskin_schema::{Column, KeyRole, TableName, possible, same_name};
 
+use super::add::split_place;
 use super::alteration::Target;
-use super::specs::Specification;
+use super::specs::{Specification, guard};
+use crate::ddl::column_type::plain_type;
 use crate::ddl::foreign_key::{Link, ThisTable, has_to_join};
 use crate::ddl::reader::Reader;
+use crate::errors::Refusal;
 use crate::plan::{Refit, Refitted};
+use crate::planner::quoted;
 
 /// What is made anew, if anything is.
 pub(super) fn refit(target: &Target) -> Option<Refit> {
@@ -51,6 +55,7 @@ pub(super) fn refit(target: &Target) -> Option<Refit> {
         head: target.r.text(0..target.r.at).to_vec(),
         specifications: target.r.text(target.r.at..target.r.end).to_vec(),
         locked,
+        otherwise: None,
     })
 }
 
@@ -82,4 +87,98 @@ fn refitted(target: &Target, links: &[Link], column: &Column) -> Option<Refitted
     let mut capabilities = has.clone();
     capabilities.join = None;
     Some(Refitted::Joined(capabilities.words()))
+}
+
+/// What is made anew where MODIFY or CHANGE gives protected columns definitions that need other
+/// cells, which an empty table has none of. `otherwise` is what is said of a table with rows.
+pub(super) fn redefined(target: &Target, otherwise: &Refusal) -> Option<Refit> {
+    let (database, name) = target.names;
+    let table = &target.table;
+    if table.view || target.r.request.catalog.pinned(database, name).is_some() {
+        return None;
+    }
+    let (mut columns, mut rest) = (Vec::new(), Vec::new());
+    for spec in &target.specs.list {
+        let s = Reader::over(target.r.request, target.r.tokens, spec.tokens.clone());
+        if s.is("modify") || s.is("change") {
+            match definition(target, spec)? {
+                Some(found) => columns.push(found),
+                None => rest.push(spec),
+            }
+        } else if spec.is_element || s.is("add") {
+            rest.push(spec);
+        } else {
+            return None;
+        }
+    }
+    let mut specifications = Vec::new();
+    for (at, spec) in rest.iter().enumerate() {
+        specifications.extend_from_slice(if at > 0 { b", " } else { b"" });
+        specifications.extend_from_slice(if spec.is_element { b"ADD " } else { b"" });
+        specifications.extend_from_slice(target.r.text(spec.tokens.clone()));
+    }
+    let mut indexes: Vec<usize> = columns.iter().map(|(index, _)| *index).collect();
+    indexes.sort_unstable();
+    indexes.dedup();
+    (!columns.is_empty() && indexes.len() == columns.len()).then(|| Refit {
+        table: Arc::clone(table),
+        columns,
+        head: target.r.text(0..target.r.at).to_vec(),
+        specifications,
+        locked: vec![TableName::new(&table.database, &table.name)],
+        otherwise: Some(otherwise.clone()),
+    })
+}
+
+/// The new definition of a protected column that keeps its name. `Some(None)`: it is not protected.
+fn definition(target: &Target, spec: &Specification) -> Option<Option<(usize, Refitted)>> {
+    let mut s = Reader::over(target.r.request, target.r.tokens, spec.tokens.clone());
+    let is_change = s.eat("change");
+    if !is_change {
+        s.eat("modify");
+    }
+    s.eat("column");
+    guard(&mut s).ok()?;
+    let column = s.name()?;
+    let Some(protected) = target.protected(&column) else {
+        return Some(None);
+    };
+    if is_change && !same_name(&s.name()?, &column) {
+        return None;
+    }
+    let protection = protected.protection;
+    let is_free = !protection.is_checked()
+        && !protection.capabilities.joins_key()
+        && !protection.actions.any()
+        && !protected.column.invisible;
+    // its keys are made anew as they were
+    let (attributes, None) = split_place(&s, s.at..s.end).ok()? else {
+        return None;
+    };
+    if !is_free || s.says(attributes.clone(), "unique") || s.says(attributes.clone(), "key") {
+        return None;
+    }
+    // as a definition, with the name before it
+    let ty = plain_type(&s, s.at - 1..s.end, &target.collation);
+    let (database, name) = target.names;
+    let found = target.r.request.policy.find(database, name, &column);
+    let is_auto = s.says(attributes.clone(), "auto_increment");
+    let words = match is_auto {
+        true if found.is_some_and(|found| !found.named) => String::new(),
+        true => return None,
+        // other capabilities are asked for by name: the command is the answer
+        false if s.says(attributes.clone(), "encrypted") => return None,
+        false => {
+            let capabilities = possible(&protection.capabilities, &ty?);
+            format!(" ENCRYPTED FOR ({})", capabilities.words())
+        }
+    };
+    let is_bare = protected.column.key == KeyRole::Primary && !s.says(attributes.clone(), "null");
+    let text = String::from_utf8(target.r.text(attributes).to_vec()).ok()?;
+    let text = format!(
+        "{} {text}{}{words}",
+        quoted(&protected.column.name),
+        if is_bare { " NOT NULL" } else { "" }
+    );
+    Some(Some((protected.index, Refitted::Redefined(text))))
 }

@@ -29,8 +29,8 @@ pub(super) struct Specifications {
     left: Vec<String>,
     /// Indexes whose names become free.
     pub(super) freed: Vec<String>,
-    /// A constraint is dropped, which may be a foreign key.
-    pub(super) drops_key: bool,
+    /// Constraints that are dropped, which may be foreign keys.
+    pub(super) dropped_keys: Vec<String>,
 }
 
 impl Specifications {
@@ -73,7 +73,16 @@ impl Specifications {
 
     /// Notes whose name becomes free; the reader stands behind DROP.
     fn note_drop(&mut self, mut s: Reader) -> Planned<()> {
-        self.drops_key |= s.is("foreign") || s.is("constraint");
+        if s.is("foreign") || s.is("constraint") {
+            let mut key = Reader::over(s.request, s.tokens, s.at..s.end);
+            if key.eat("foreign") {
+                key.eat("key");
+            } else {
+                key.eat("constraint");
+            }
+            guard(&mut key)?;
+            self.dropped_keys.extend(key.name());
+        }
         let is_index = s.eat("index") || s.eat("key");
         if !is_index {
             s.eat("column");
@@ -124,6 +133,11 @@ impl Specifications {
             });
         }
         Ok(())
+    }
+
+    /// Whether any column is dropped.
+    pub(super) fn drops_columns(&self) -> bool {
+        !self.dropped.is_empty()
     }
 
     /// Whether a column of this name is dropped.
