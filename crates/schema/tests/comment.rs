@@ -103,6 +103,17 @@ fn metadata() -> impl Strategy<Value = ColumnMetadata> {
                     comment,
                     checks,
                     without_grams: capabilities.like && ids.2 % 2 == 1,
+                    actions: onionskin_schema::KeyActions {
+                        update: match ids.2 % 3 {
+                            0 => onionskin_schema::KeyAction::Server,
+                            1 => onionskin_schema::KeyAction::Cascade,
+                            _ => onionskin_schema::KeyAction::SetNull,
+                        },
+                        delete: match ids.3 % 2 {
+                            0 => onionskin_schema::KeyAction::Server,
+                            _ => onionskin_schema::KeyAction::SetNull,
+                        },
+                    },
                     capabilities,
                     column_id: ids.0,
                     table_id: ids.1,
