@@ -592,7 +592,8 @@ pub fn read(flags: u8, sql: &[u8]) {
         return;
     };
     let whole = std::iter::once(0..sql.len()).collect();
-    for part in parts.unwrap_or(whole).into_iter().take(100) {
+    let parts = parts.map_or(whole, |cut| cut.parts);
+    for part in parts.into_iter().take(100) {
         let sql = &sql[part];
         let mut template = Template::default();
         if template.read(sql, settings.lex).is_err() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use onionskin_plan::functions::{self, Piece};
-use onionskin_plan::lex::{LexError, Lexer, TokenKind, split};
+use onionskin_plan::lex::{LexError, Lexer, Statements, TokenKind, split};
 use onionskin_plan::{
     Action, Catalog, Known, LexMode, Outcome, Request, Settings, Template, UseScratch,
 };
@@ -107,9 +107,9 @@ pub fn splitter(input: &[u8]) {
         parts.is_ok() == complete || parts == Ok(None),
         "what has tokens can be split"
     );
-    if let Ok(Some(parts)) = parts {
+    if let Ok(Some(cut)) = parts {
         let mut end = 0;
-        for part in parts {
+        for part in cut.parts {
             assert!(
                 end <= part.start && part.start < part.end && part.end <= sql.len(),
                 "statements follow each other"
@@ -120,9 +120,10 @@ pub fn splitter(input: &[u8]) {
                 continue;
             }
             let again = split(&sql[part.clone()], mode);
-            let whole = |parts: &Vec<_>| matches!(parts[..], [ref one] if *one == (0..part.len()));
+            let whole =
+                |cut: &Statements| matches!(cut.parts[..], [ref one] if *one == (0..part.len()));
             assert!(
-                again.is_ok_and(|parts| parts.as_ref().is_some_and(whole)),
+                again.is_ok_and(|cut| cut.as_ref().is_some_and(whole)),
                 "a statement is split no further"
             );
         }
@@ -238,7 +239,8 @@ pub fn plans(input: &[u8]) {
         return;
     };
     match split(sql, lex_mode(flags)) {
-        Ok(Some(parts)) => parts
+        Ok(Some(cut)) => cut
+            .parts
             .into_iter()
             .for_each(|part| plan_one(flags, &sql[part])),
         Ok(None) => plan_one(flags, sql),

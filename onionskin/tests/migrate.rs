@@ -8,9 +8,13 @@ mod writers;
 #[path = "migrate/refusals.rs"]
 mod refusals;
 
+#[path = "migrate/names.rs"]
+mod names;
+
 #[path = "migrate/fixed_binary.rs"]
 mod fixed_binary;
 use fixed_binary::uuid_and_inet_are_carried;
+use names::{keys_to_a_table_with_an_accent, tables_with_nearly_the_same_name};
 use support::*;
 
 use rand::rngs::StdRng;
@@ -35,6 +39,8 @@ on_both_servers!(
     the_lock_is_given_back_when_much_is_left_to_write,
     changes_that_are_told_before_they_can_be_seen_are_not_lost,
     uuid_and_inet_are_carried,
+    keys_to_a_table_with_an_accent,
+    tables_with_nearly_the_same_name,
 );
 
 fn start(kind: Kind) -> Option<Server> {

@@ -12,7 +12,7 @@ use onionskin_rowstream::session::Session;
 use onionskin_schema::identifier;
 
 use crate::error::MigrateError;
-use crate::facts::name_literal;
+use crate::facts::{OF_TABLE, names_table};
 
 /// So many characters, or bytes in hexadecimal digits, of a value are shown.
 const MAX_SHOWN: usize = 40;
@@ -73,9 +73,8 @@ fn both_rows(session: &mut Session, route: &Route, keys: &[Key]) -> Option<Strin
 fn shown(session: &mut Session, route: &Route, key: &Key) -> Result<Option<String>, RowError> {
     let types = session.texts(&format!(
         "SELECT COLUMN_NAME, DATA_TYPE, CHARACTER_SET_NAME FROM information_schema.COLUMNS \
-         WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {}",
-        name_literal(&route.database),
-        name_literal(&route.source)
+         WHERE {}",
+        names_table(OF_TABLE, &route.database, &route.source)
     ))?;
     let mut names: Vec<&str> = Vec::new();
     for name in route

@@ -73,12 +73,20 @@ pub(crate) fn name_literal(name: &str) -> String {
 /// A condition that names a table in the server's catalogue, whose columns for the database and the
 /// table are these.
 pub(crate) fn names_table(columns: [&str; 2], database: &str, table: &str) -> String {
+    let [of_database, of_table] = columns;
     format!(
-        "{} = {} AND {} = {}",
-        columns[0],
-        name_literal(database),
-        columns[1],
-        name_literal(table)
+        "{} AND {}",
+        is_named(of_database, &name_literal(database)),
+        is_named(of_table, &name_literal(table))
+    )
+}
+
+/// A condition that a column of the server's catalogue holds a name, which is an expression. The
+/// catalogue's collation takes `c` for `C` and `a` for `ä`, which are two tables unless names have
+/// no letter case.
+pub(crate) fn is_named(column: &str, name: &str) -> String {
+    format!(
+        "{column} = {name} AND (@@lower_case_table_names <> 0 OR CAST({column} AS BINARY) = CAST({name} AS BINARY))"
     )
 }
 
@@ -230,8 +238,8 @@ pub(crate) fn definition(session: &mut Session, database: &str, table: &str) -> 
 pub(crate) fn comment(session: &mut Session, table: &str) -> Result<Option<String>> {
     let rows = session
         .texts(&format!(
-            "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
-            name_literal(table)
+            "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND {}",
+            is_named("TABLE_NAME", &name_literal(table))
         ))
         .map_err(MigrateError::sql("reading the table's definition"))?;
     let row = rows.into_iter().next();

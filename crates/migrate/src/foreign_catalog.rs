@@ -6,7 +6,7 @@ use onionskin_schema::{identifier, same_name};
 use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
-use crate::facts::{OF_TABLE, family, name_literal, names_table};
+use crate::facts::{OF_TABLE, family, is_named, name_literal, names_table};
 use crate::preflight::Names;
 
 /// All foreign keys of a table and to it, in a fixed order, but for those of the new table. An
@@ -59,6 +59,7 @@ pub(crate) fn visible(
              r.DELETE_RULE, r.UPDATE_RULE \
              FROM information_schema.KEY_COLUMN_USAGE k JOIN information_schema.REFERENTIAL_CONSTRAINTS r \
              ON r.CONSTRAINT_SCHEMA = k.CONSTRAINT_SCHEMA AND r.CONSTRAINT_NAME = k.CONSTRAINT_NAME AND r.TABLE_NAME = k.TABLE_NAME \
+             AND CAST(r.TABLE_NAME AS BINARY) = CAST(k.TABLE_NAME AS BINARY) \
              WHERE k.REFERENCED_TABLE_NAME IS NOT NULL AND (({}) OR ({})) \
              ORDER BY k.TABLE_SCHEMA, k.TABLE_NAME, k.CONSTRAINT_NAME, k.ORDINAL_POSITION",
             here(["k.TABLE_SCHEMA", "k.TABLE_NAME"]),
@@ -93,18 +94,6 @@ pub(crate) fn visible(
     Ok(keys)
 }
 
-/// A name as it is written in the engine's catalogue, where characters that cannot stand in a
-/// file's name are written in another way.
-pub(crate) fn file_name(name: &str) -> String {
-    name.chars().fold(String::new(), |mut text, c| {
-        match c.is_ascii_alphanumeric() || c == '_' {
-            true => text.push(c),
-            false => text.push_str(&format!("@{:04x}", u32::from(c))),
-        }
-        text
-    })
-}
-
 /// The names of the foreign keys that point at a table, by the engine's own catalogue: that of the
 /// server shows those of tables only that the account may see.
 pub(crate) fn pointing_at(
@@ -112,19 +101,25 @@ pub(crate) fn pointing_at(
     database: &str,
     table: &str,
 ) -> Result<Vec<String>> {
-    let list = match family(session)? {
-        Family::MySql => "INNODB_FOREIGN",
-        Family::MariaDb => "INNODB_SYS_FOREIGN",
+    let (database, table) = (name_literal(database), name_literal(table));
+    // MariaDB writes tables there as it calls their files, in a character set of its own.
+    let (list, name) = match family(session)? {
+        Family::MySql => (
+            "INNODB_FOREIGN",
+            format!("CONCAT({database}, '/', {table})"),
+        ),
+        Family::MariaDb => {
+            let file = |name: &str| {
+                format!("CONVERT(CAST(CONVERT({name} USING filename) AS BINARY) USING utf8mb4)")
+            };
+            let name = format!("CONCAT({}, '/', {})", file(&database), file(&table));
+            ("INNODB_SYS_FOREIGN", name)
+        }
     };
-    let names = [
-        format!("{database}/{table}"),
-        format!("{}/{}", file_name(database), file_name(table)),
-    ];
     let rows = session
         .texts(&format!(
-            "SELECT ID FROM information_schema.{list} WHERE REF_NAME IN ({}, {})",
-            name_literal(&names[0]),
-            name_literal(&names[1])
+            "SELECT ID FROM information_schema.{list} WHERE {}",
+            is_named("REF_NAME", &name)
         ))
         .map_err(MigrateError::sql("reading the foreign keys"))?;
     // The database of the table that has it, and its name.

@@ -46,7 +46,7 @@ use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
 use crate::facts::Facts;
-use crate::foreign_catalog::{file_name, indexes, pointing_at, same};
+use crate::foreign_catalog::{indexes, pointing_at, same};
 use crate::job::Job;
 use crate::preflight::Names;
 use crate::privileges;
@@ -438,9 +438,7 @@ impl Moves<'_> {
             });
         let mut all = true;
         for name in expected.flatten() {
-            let forms = [file_name(&name), name];
-            let is_it = |there: &String| forms.iter().any(|form| same_name(form, there));
-            match there.iter().position(is_it) {
+            match there.iter().position(|there| same_name(&name, there)) {
                 Some(at) => drop(there.swap_remove(at)),
                 None => all = false,
             }

@@ -31,7 +31,7 @@ use onionskin_value::Family;
 use crate::conflict::conflict;
 use crate::engine::Engine;
 use crate::error::{MigrateError, Result};
-use crate::facts::{definition, stable};
+use crate::facts::{definition, is_named, name_literal, stable};
 use crate::foreign_keys::{Moment, Moves};
 use crate::imprint;
 use crate::neighbours::{hold, waits_for_lock};
@@ -418,8 +418,8 @@ impl Switch<'_> {
         }
         let mut next = |table: &str| -> Result<Option<u64>> {
             let text = locker.text(&format!(
-                "SELECT AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = {}",
-                crate::facts::name_literal(table)
+                "SELECT AUTO_INCREMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND {}",
+                is_named("TABLE_NAME", &name_literal(table))
             ))?;
             Ok(text.parse().ok())
         };
