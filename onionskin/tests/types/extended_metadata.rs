@@ -34,8 +34,8 @@ fn pair(kind: Kind) -> Option<Pair> {
 }
 
 /// A definition without its flags, which stand before the decimals and two reserved bytes.
-fn without_flags(definition: &Vec<u8>) -> Vec<u8> {
-    let mut rest = definition.clone();
+fn without_flags(definition: &[u8]) -> Vec<u8> {
+    let mut rest = definition.to_vec();
     if let Some(flags) = rest.len().checked_sub(5) {
         rest.drain(flags..flags + 2);
     }
@@ -95,7 +95,7 @@ pub fn what_mariadb_tells_besides(kind: Kind) {
         let definitions = |packets: &[Vec<u8>]| {
             packets[..=columns]
                 .iter()
-                .map(without_flags)
+                .map(|packet| without_flags(packet))
                 .collect::<Vec<_>>()
         };
         assert_eq!(definitions(&plain), definitions(&protected), "{sql}");

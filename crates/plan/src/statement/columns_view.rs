@@ -159,10 +159,7 @@ fn views_behind<'a>(
         let mut behind = i + 1;
         behind += usize::from(tokens.get(behind).is_some_and(|t| t.is_word(sql, "as")));
         let alias = tokens.get(behind).filter(|t| is_alias(sql, t));
-        views.push((
-            place.view,
-            alias.and_then(|t| identifier(sql, t)).map(Into::into),
-        ));
+        views.push((place.view, alias.and_then(|t| identifier(sql, t))));
     }
     views
 }

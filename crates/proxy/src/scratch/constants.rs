@@ -214,12 +214,12 @@ fn literal(
             quoted_text(cell, mode)
         }
         ColumnType::VAR_STRING | ColumnType::STRING | ColumnType::VARCHAR => {
-            string(&definition, cell, mode)
+            string(definition, cell, mode)
         }
         ColumnType::BLOB
         | ColumnType::TINY_BLOB
         | ColumnType::MEDIUM_BLOB
-        | ColumnType::LONG_BLOB => string(&definition, cell, mode),
+        | ColumnType::LONG_BLOB => string(definition, cell, mode),
         ColumnType::JSON if target.is_json_value() && is_kept(cell) => {
             let mut text = b"_utf8mb4 ".to_vec();
             put_hex(cell, &mut text);
