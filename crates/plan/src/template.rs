@@ -91,7 +91,7 @@ impl Template {
         let mut folding = Folding::default();
         while let Some(token) = lexer.next_token()? {
             if token.is(b';') {
-                ended = Some(token.end);
+                ended = ended.or(Some(token.end));
                 continue;
             }
             if ended.is_some() {
@@ -113,7 +113,8 @@ impl Template {
         if let Fold::Between(_) = folding.state {
             self.key.push(ROWS);
         }
-        self.trailed = ended.is_some_and(|at| !sql[at..].trim_ascii().is_empty());
+        let is_more = |b: &u8| *b != b';' && !b.is_ascii_whitespace();
+        self.trailed = ended.is_some_and(|at| sql[at..].iter().any(is_more));
         self.tell_count();
         Ok(true)
     }
@@ -409,6 +410,7 @@ mod tests {
         assert!(read("a; b").multiple);
         assert!(!read("a;").multiple);
         assert!(read("a; -- b").trailed && !read("a; -- b").multiple);
+        assert!(read("a; /* b */;").trailed && read("a;; -- b").trailed);
         assert!(!read("a; ;").trailed && !read("/* b */ a").trailed);
     }
 }

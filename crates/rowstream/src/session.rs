@@ -77,6 +77,8 @@ const ROW_LOCK_WAIT: u32 = 10;
 const TABLE_LOCK_WAIT: u32 = 10;
 /// How often a statement that met a deadlock is sent again.
 const ATTEMPTS: u32 = 12;
+/// How often a statement may find rows without counterparts before it locks what it reads.
+const UNLOCKED: u32 = 2;
 /// For how long a statement that waited for a lock in vain is sent again: backups hold all writers
 /// up for minutes.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -246,7 +248,13 @@ impl Session {
     pub fn run_until_done(&mut self, sql: &str) -> Result<u64, SqlError> {
         let begun = Instant::now();
         let mut attempt = 1;
+        let mut orphans = 0;
         loop {
+            if orphans >= UNLOCKED && !self.is_one_transaction {
+                // The rows that the statement reads are locked, and so cannot go by a foreign key
+                // while it writes them.
+                self.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
+            }
             match self.run(sql) {
                 Err(error)
                     if error.waited_in_vain() && begun.elapsed() < self.patience
@@ -255,6 +263,7 @@ impl Session {
                             && attempt < ATTEMPTS
                         || error.lacks_parent() && attempt < ATTEMPTS =>
                 {
+                    orphans += u32::from(error.lacks_parent());
                     std::thread::sleep(Duration::from_millis(u64::from(attempt.min(ATTEMPTS)) * 5));
                     attempt += 1;
                 }

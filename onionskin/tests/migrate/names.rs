@@ -51,14 +51,14 @@ pub fn tables_with_nearly_the_same_name(kind: Kind) {
     let Some(server) = start(kind) else { return };
     let mut session = server.connect();
     session.must("CREATE DATABASE app");
-    for (table, child) in [("ta", "c"), ("TA", "C"), ("tä", "ç")] {
+    for (number, (table, child)) in [("ta", "c"), ("TA", "C"), ("tä", "ç")].iter().enumerate() {
         let sql = format!(
             "CREATE TABLE app.`{table}` (id INT AUTO_INCREMENT PRIMARY KEY, `{table}_s` VARCHAR(30), KEY (`{table}_s`))"
         );
         session.must(&sql);
         let sql = format!(
             "CREATE TABLE app.`{child}` (id INT PRIMARY KEY, r INT, \
-             CONSTRAINT `key of {child}` FOREIGN KEY (r) REFERENCES app.`{table}` (id))"
+             CONSTRAINT `key {number}` FOREIGN KEY (r) REFERENCES app.`{table}` (id))"
         );
         session.must(&sql);
         session.must(&format!(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{Action, Described, LiteralKind, Piece, ResultItem, errors};
+use onionskin_value::Family;
 use onionskin_wire::messages::{
     ColumnDefault, ColumnDefinition, ComStmtPrepareOk, Command, EofPacket,
 };
@@ -249,7 +250,10 @@ impl Session {
                 extended: self.state.extended(),
                 charset: 63,
                 length: 0,
-                column_type: ColumnType::VAR_STRING,
+                column_type: match self.state.family {
+                    Family::MariaDb => ColumnType::NULL,
+                    Family::MySql => ColumnType::VAR_STRING,
+                },
                 flags: ColumnFlags::BINARY,
                 decimals: 0,
                 default: ColumnDefault::Absent,
