@@ -56,7 +56,7 @@ impl Setup {
     pub fn read(file: &ConfigFile, given: &Given) -> Result<Setup, CommandError> {
         let backend = given.backend(file);
         let keys = Arc::new(home::load_keys(file)?);
-        let client_tls = tls::for_clients(file)?;
+        let (client_tls, client_authority) = tls::for_clients(file)?;
         let token = admin::token(file)?;
         let backend_tls = match given.servers {
             // The configuration speaks of another server.
@@ -74,6 +74,7 @@ impl Setup {
             client_tls: Some(client_tls),
             proxy_networks: file.proxy_networks.clone(),
             requires_tls: file.requires_tls(),
+            client_authority,
             backend_tls,
             backend_rsa_key: tls::server_key(file)?,
             login: file.login.clone(),

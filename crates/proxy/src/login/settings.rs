@@ -6,7 +6,9 @@ use onionskin_wire::Capabilities;
 use onionskin_wire::auth::LinkTrust;
 use rustls::ServerConfig;
 
-use super::error::{LoginError, LoginResult, SERVER_WITHOUT_TLS};
+use super::error::{
+    CERTIFICATE_REQUIRED, LoginError, LoginResult, SERVER_WITHOUT_TLS, TLS_REQUIRED,
+};
 use crate::config::{Backend, BackendTls, Config, ScratchConfig};
 
 /// The part of the configuration that logins depend on.
@@ -15,10 +17,15 @@ pub(crate) struct LoginSettings {
     pub client_tls: Option<Arc<ServerConfig>>,
     /// Clients without TLS are refused.
     pub requires_tls: bool,
+    /// The authority whose certificates they have to show.
+    pub client_authority: Option<[u8; 32]>,
     pub backend_tls: BackendTls,
     pub trust: LinkTrust,
     pub trace: bool,
 }
+
+/// Gives what holds at the moment: a reload may come while a client is logging in.
+pub(crate) type Now<'a> = &'a dyn Fn() -> Arc<LoginSettings>;
 
 impl LoginSettings {
     /// Takes it out of a configuration.
@@ -27,6 +34,7 @@ impl LoginSettings {
             backend: config.backend.clone(),
             client_tls: config.client_tls.clone(),
             requires_tls: config.requires_tls,
+            client_authority: config.client_authority,
             backend_tls: config.backend_tls.clone(),
             trust: config.trust(),
             trace: config.trace,
@@ -39,6 +47,7 @@ impl LoginSettings {
             backend: Backend::Unix(engine.socket.clone()),
             client_tls: None,
             requires_tls: false,
+            client_authority: None,
             backend_tls: BackendTls::Never,
             trust: LinkTrust::default(),
             trace: false,
@@ -50,6 +59,18 @@ impl LoginSettings {
         let mut offered = greeted & Capabilities::SUPPORTED;
         offered.set(Capabilities::SSL, self.client_tls.is_some());
         offered
+    }
+
+    /// Whether a client may log in: by its connection, and by the authority under whose rule that
+    /// went over to TLS.
+    pub fn must_admit(&self, is_tls: bool, authority: Option<[u8; 32]>) -> LoginResult<()> {
+        match self.client_authority {
+            _ if self.requires_tls && !is_tls => Err(LoginError::Refused(TLS_REQUIRED)),
+            Some(_) if self.client_authority != authority => {
+                Err(LoginError::Refused(CERTIFICATE_REQUIRED))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether the server is to be reached under TLS.
