@@ -44,7 +44,9 @@ pub struct Service {
     /// One thing at a time.
     turn: Mutex<()>,
     is_ending: AtomicBool,
-    /// A new program has the sockets, and may not have been answered yet.
+    /// A new program has the sockets, and may yet serve by them.
+    is_offered: AtomicBool,
+    /// A new program serves, and may not have been answered yet.
     is_given: AtomicBool,
 }
 
@@ -67,6 +69,7 @@ impl Service {
             has_servers,
             turn: Mutex::default(),
             is_ending: AtomicBool::new(false),
+            is_offered: AtomicBool::new(false),
             is_given: AtomicBool::new(false),
         })
     }
@@ -123,8 +126,17 @@ impl Service {
             // without an answer the new program would not serve
             let _answered = self.turn.lock();
         }
-        self.admin.lock().take();
-        self.control.lock().take();
+        let is_offered = self.is_offered.load(Ordering::SeqCst);
+        let (mut admin, mut control) = (self.admin.lock(), self.control.lock());
+        if is_offered {
+            // It serves by them when this one has ended. Should it fail, the next start removes
+            // what nobody listens on.
+            tracing::warn!("a new program was taking over: the files of the sockets are left to it");
+            admin.as_mut().map(admin::Served::keep_file);
+            control.as_mut().map(control::Served::keep_file);
+        }
+        admin.take();
+        control.take();
     }
 
     fn command(&self, request: Request, mut stream: UnixStream) {
@@ -220,7 +232,22 @@ impl Service {
             .filter_map(|(name, socket)| Some((name.to_owned(), socket?)))
             .collect();
         tracing::info!("a new program takes over: it gets the sockets");
-        let given = handover::give(stream, &sockets, |used| {
+        let kept = [
+            (
+                "admin",
+                self.admin.lock().as_ref().is_some_and(|a| a.file_stays()),
+            ),
+            (
+                "control",
+                self.control.lock().as_ref().is_some_and(|c| c.file_stays()),
+            ),
+        ];
+        let kept: Vec<&str> = kept
+            .iter()
+            .filter_map(|(name, stays)| stays.then_some(*name))
+            .collect();
+        self.is_offered.store(true, Ordering::SeqCst);
+        let given = handover::give(stream, &sockets, &kept, |used| {
             self.is_given.store(true, Ordering::SeqCst);
             self.is_ending.store(true, Ordering::SeqCst);
             self.listener.lock().take();
@@ -233,6 +260,7 @@ impl Service {
                 control.close(is_used("control"));
             }
         });
+        self.is_offered.store(false, Ordering::SeqCst);
         match given {
             Ok(()) => tracing::info!(
                 "a new program serves: this one takes no more clients, and ends with its last session"

@@ -14,7 +14,6 @@
 
 pub mod handover;
 
-use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -27,8 +26,9 @@ use std::time::{Duration, Instant};
 use onionskin_proxy::Gate;
 use rustix::net::sockopt::socket_peercred;
 
-use crate::admin::bind_unix;
+use crate::admin::{SocketFile, bind_unix};
 use crate::error::CommandError;
+use crate::sockets::Inherited;
 
 /// Its owner and nobody else.
 const MODE: u32 = 0o600;
@@ -66,27 +66,27 @@ impl Request {
 /// The socket, bound and not served yet.
 pub struct Control {
     listener: UnixListener,
-    path: PathBuf,
+    file: SocketFile,
 }
 
 /// The socket while it is served.
 pub struct Served {
     gate: Arc<Gate>,
-    /// The file, unless another program has taken it over.
-    file: Option<PathBuf>,
+    file: SocketFile,
     socket: Option<OwnedFd>,
 }
 
 impl Control {
     /// Binds it, or takes the one that another program has bound at this path.
-    pub fn bind(path: &Path, inherited: Option<OwnedFd>) -> Result<Control, CommandError> {
-        let inherited = inherited.map(UnixListener::from).filter(|listener| {
-            let address = listener.local_addr();
-            address.is_ok_and(|address| address.as_pathname() == Some(path))
+    pub fn bind(path: &Path, inherited: Option<Inherited>) -> Result<Control, CommandError> {
+        let inherited = inherited.and_then(|inherited| {
+            let listener = UnixListener::from(inherited.socket);
+            let address = listener.local_addr().ok()?;
+            (address.as_pathname() == Some(path)).then_some((listener, inherited.is_systemds))
         });
-        let bound = match inherited {
-            Some(listener) => Ok(listener),
-            None => bind_unix(path, MODE),
+        let (bound, is_systemds) = match inherited {
+            Some((listener, is_systemds)) => (Ok(listener), is_systemds),
+            None => (bind_unix(path, MODE), false),
         };
         let listener = bound.and_then(|listener| {
             listener.set_nonblocking(true)?;
@@ -100,7 +100,7 @@ impl Control {
         })?;
         Ok(Control {
             listener,
-            path: path.to_owned(),
+            file: SocketFile::of(path, is_systemds),
         })
     }
 
@@ -119,7 +119,7 @@ impl Control {
             .spawn(move || accept(&listener, &until, &work))?;
         Ok(Served {
             gate,
-            file: Some(self.path),
+            file: self.file,
             socket: Some(socket),
         })
     }
@@ -134,19 +134,26 @@ impl Served {
     /// Nobody is answered here from now on. The file stays if another program answers by it.
     pub fn close(&mut self, file_stays: bool) {
         if file_stays {
-            self.file = None;
+            self.keep_file();
         }
         self.socket = None;
         self.gate.close();
+    }
+
+    /// The file stays when the program ends.
+    pub fn keep_file(&mut self) {
+        self.file.keep();
+    }
+
+    /// Whether it stays in any case.
+    pub fn file_stays(&self) -> bool {
+        self.file.stays()
     }
 }
 
 impl Drop for Served {
     fn drop(&mut self) {
-        if let Some(file) = &self.file {
-            // Gone already, if somebody was faster.
-            let _ = fs::remove_file(file);
-        }
+        self.file.remove();
     }
 }
 
