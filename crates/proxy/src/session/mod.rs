@@ -261,7 +261,7 @@ impl Session {
     /// Takes over the configuration that holds now. What the session has prepared is planned again
     /// before it is executed next, if plans rest on something else by now.
     #[cold]
-    fn adopt(&mut self) {
+    pub(super) fn adopt(&mut self) {
         let next = self.live.current();
         let keeps_plans = Arc::ptr_eq(&next.accounts, &self.shared.accounts);
         self.shared = next;
