@@ -27,7 +27,7 @@ use rustix::net::{
 };
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::{must_be_ours, read_line};
+use super::{must_be_the_proxy, read_line};
 use crate::error::CommandError;
 use crate::sockets::Inherited;
 
@@ -110,7 +110,7 @@ impl TakeOver {
             }
             Err(error) => return Err(failed(error.to_string())),
         };
-        must_be_ours(&stream).map_err(failed)?;
+        must_be_the_proxy(&stream, path).map_err(failed)?;
         let asked = stream
             .set_read_timeout(Some(ANSWER))
             .and_then(|()| stream.write_all(b"take over\n"));
