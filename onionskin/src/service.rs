@@ -141,9 +141,15 @@ impl Service {
         if is_offered {
             // It serves by them when this one has ended. Should it fail, the next start removes
             // what nobody listens on.
-            tracing::warn!("a new program was taking over: the files of the sockets are left to it");
-            admin.as_mut().map(admin::Served::keep_file);
-            control.as_mut().map(control::Served::keep_file);
+            tracing::warn!(
+                "a new program was taking over: the files of the sockets are left to it"
+            );
+            if let Some(admin) = &mut *admin {
+                admin.keep_file();
+            }
+            if let Some(control) = &mut *control {
+                control.keep_file();
+            }
         }
         admin.take();
         control.take();

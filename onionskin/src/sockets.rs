@@ -133,14 +133,22 @@ pub fn passed_by_systemd() -> Passed {
             "LISTEN_FDS={count}: {what}; whatever has started this program must pass as many sockets as it says"
         ))
     };
-    let Some(count) = count.parse().ok().filter(|count| (0..=MOST).contains(count)) else {
+    let Some(count) = count
+        .parse()
+        .ok()
+        .filter(|count| (0..=MOST).contains(count))
+    else {
         return Err(wrong(format!("it is a number of sockets, at most {MOST}")));
     };
     let numbers = FIRST..FIRST + count;
     for number in numbers.clone() {
         // the link tells what the number stands for, and opens nothing
-        let is_socket = std::fs::read_link(format!("/proc/self/fd/{number}"))
-            .is_ok_and(|target| target.as_os_str().as_encoded_bytes().starts_with(b"socket:"));
+        let is_socket = std::fs::read_link(format!("/proc/self/fd/{number}")).is_ok_and(|target| {
+            target
+                .as_os_str()
+                .as_encoded_bytes()
+                .starts_with(b"socket:")
+        });
         if !is_socket {
             return Err(wrong(format!("file descriptor {number} is no socket")));
         }

@@ -2,9 +2,9 @@
 //! connection attempt is lost, and the old one goes on with its sessions until they end.
 //!
 //! 1. The new program connects to the control socket and sends `take over`. It gets `ok`, the old
-//!    one's process id, the names of the sockets, and with that line the sockets themselves (SCM_RIGHTS).
-//!    Behind the names stands `keep:NAME` for each whose file systemd has made: nobody removes it.
-//!    From here on the old one leaves the files of all of them alone if it is ended.
+//!    one's process id, the names of the sockets, and with that line the sockets themselves
+//!    (SCM_RIGHTS). Behind the names stands `keep:NAME` for each whose file systemd has made: nobody
+//!    removes it. From here on the old one leaves the files of all of them alone if it is ended.
 //! 2. It reads its configuration, keys and certificates, and binds what it was not given. Meanwhile
 //!    the old one serves. If the new one ends, nothing has happened.
 //! 3. It sends `serving` and the names of the sockets that it uses. The old one accepts nobody from

@@ -184,6 +184,9 @@ where
         if clients.fetch_add(1, Ordering::SeqCst) >= ROOM {
             clients.fetch_sub(1, Ordering::SeqCst);
             say(&mut stream, Verdict::Refused, "too many connections");
+            // what is closed with something unread is reset, and the answer with it
+            let _ = stream.set_nonblocking(true);
+            let _ = stream.read(&mut [0; LINE]);
             continue;
         }
         let (work, clients) = (work.clone(), clients.clone());
@@ -322,13 +325,18 @@ pub fn ask(path: &Path, request: &str) -> Result<Option<(Verdict, String)>, Comm
     };
     must_be_the_proxy(&stream, path).map_err(failed)?;
     let mut text = String::new();
-    let answered = stream
-        .set_read_timeout(Some(PATIENCE))
-        .and_then(|()| stream.write_all(format!("{request}\n").as_bytes()))
-        .and_then(|()| stream.read_to_string(&mut text));
-    answered.map_err(|error| failed(error.to_string()))?;
+    let limited = stream.set_read_timeout(Some(PATIENCE));
+    // one that has no room answers without reading
+    let asked = limited.and_then(|()| stream.write_all(format!("{request}\n").as_bytes()));
+    let answered = stream.read_to_string(&mut text);
+    if text.is_empty() {
+        let answered = asked.and(answered);
+        answered.map_err(|error| failed(error.to_string()))?;
+    }
     let answer = text.split_once('\n').and_then(|(word, rest)| {
-        let verdict = Verdict::ALL.into_iter().find(|known| known.word() == word)?;
+        let verdict = Verdict::ALL
+            .into_iter()
+            .find(|known| known.word() == word)?;
         Some((verdict, rest.trim_end().to_owned()))
     });
     match answer {

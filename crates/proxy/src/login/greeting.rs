@@ -5,9 +5,7 @@ use onionskin_wire::auth::MYSQL_NATIVE_PASSWORD;
 use onionskin_wire::messages::{ErrPacket, HandshakeResponse41, InitialHandshake, SslRequest};
 use onionskin_wire::{Capabilities, DefinitionForm, MariaDbCapabilities};
 
-use super::error::{
-    BAD_HANDSHAKE, LoginError, LoginResult, OLD_CLIENT, STRANGE_CHARSET,
-};
+use super::error::{BAD_HANDSHAKE, LoginError, LoginResult, OLD_CLIENT, STRANGE_CHARSET};
 use super::legs::{Legs, Owed, read};
 use super::method::{Method, is_for_clients, withhold};
 use super::settings::{LoginSettings, Now};

@@ -86,3 +86,39 @@ impl LoginSettings {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admits(requires_tls: bool, rule: Option<u8>, is_tls: bool, shown: Option<u8>) -> bool {
+        let settings = LoginSettings {
+            requires_tls,
+            client_authority: rule.map(|byte| [byte; 32]),
+            ..LoginSettings::of_engine(&ScratchConfig::new("/nowhere".into(), "root"))
+        };
+        settings
+            .must_admit(is_tls, shown.map(|byte| [byte; 32]))
+            .is_ok()
+    }
+
+    #[test]
+    fn a_connection_is_judged_by_the_rule_of_now() {
+        assert!(admits(false, None, false, None));
+        assert!(!admits(true, None, false, None));
+        assert!(admits(true, None, true, None));
+        assert!(admits(true, Some(1), true, Some(1)));
+        assert!(
+            !admits(true, Some(1), true, None),
+            "no certificate was asked for"
+        );
+        assert!(
+            !admits(true, Some(1), true, Some(2)),
+            "of another authority"
+        );
+        assert!(
+            admits(true, None, true, Some(2)),
+            "none is asked for any more"
+        );
+    }
+}
