@@ -85,16 +85,16 @@ fn what_is_passed_is_looked_at() {
     let mut proxy = Reloadable::start(&server, "");
     proxy.proxy.kill9();
     let address = format!("127.0.0.1:{}", proxy.proxy.port());
-    let listens = || TcpListener::bind(&address).expect("bound").into();
+    let listens = || -> OwnedFd { TcpListener::bind(&address).expect("bound").into() };
     let silent = || {
         let kind = socket2::Type::STREAM;
         let socket = socket2::Socket::new(socket2::Domain::IPV4, kind, None).expect("a socket");
-        let at: SocketAddr = address.parse().expect("an address");
+        let at = SocketAddr::from(([127, 0, 0, 1], 0));
         socket.bind(&at.into()).expect("bound");
         OwnedFd::from(socket)
     };
-    let datagrams = || UdpSocket::bind(&address).expect("bound").into();
-    let file = || File::open("/dev/null").expect("open").into();
+    let datagrams = || -> OwnedFd { UdpSocket::bind(&address).expect("bound").into() };
+    let file = || -> OwnedFd { File::open("/dev/null").expect("open").into() };
     let cases: [(&str, OwnedFd, &str, &str); 5] = [
         (
             "more than there are",
