@@ -2,7 +2,8 @@
 //!
 //! Exit codes: 0 done; 1 it could not be done; 2 the arguments, the configuration or the keys are
 //! not right, so that trying again cannot help (`clap` uses 2 for arguments, too); 3 a sealed
-//! stream is damaged, cut, or none, or no server runs on it; 4 the source of a backup has failed.
+//! stream is damaged, cut, or none, or no server runs on it; 4 the source of a backup has failed; 5
+//! a reload is in force, and statements that began before still run.
 
 use std::{io, path::PathBuf, process::ExitCode};
 
@@ -186,6 +187,9 @@ pub enum CommandError {
     /// A configuration was not put in force.
     #[error("{0}; nothing was changed")]
     Reload(String),
+    /// A configuration is in force, and statements still run under the one before.
+    #[error("{0}")]
+    StillRunning(String),
     /// The running proxy cannot be asked, or does not do what it is asked.
     #[error("{0}")]
     Control(String),
@@ -219,6 +223,7 @@ impl CommandError {
                 ExitCode::from(3)
             }
             Self::Clone(_) => ExitCode::from(4),
+            Self::StillRunning(_) => ExitCode::from(5),
             Self::Stream { source, .. } => of_stream(source),
             Self::Restore { source, .. } => match source {
                 RestoreError::NotEmpty(_)

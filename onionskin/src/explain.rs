@@ -96,6 +96,7 @@ impl Explain {
             client_tls: None,
             proxy_networks: Vec::new(),
             requires_tls: false,
+            client_authority: None,
             backend_tls: BackendTls::Never,
             backend_rsa_key: None,
             login: LoginLimits::default(),

@@ -74,7 +74,7 @@ impl Keys {
                     "
 Key {number} was added, and nothing is sealed under it yet. Next:
   1. Copy the key file to a safe place, beside the older copy: older files do not know key {number}.
-  2. Give it to all proxies of the server and start them anew.
+  2. Give it to all proxies of the server, and run onionskin reload for each.
   3. onionskin keys{same_file} use {number}"
                 );
             }
@@ -83,7 +83,7 @@ Key {number} was added, and nothing is sealed under it yet. Next:
                 println!(
                     "
 New tables and streams are sealed under key {number}. Next:
-  1. Copy the key file to a safe place, give it to all proxies of the server, and start them anew.
+  1. Copy the key file to a safe place, give it to all proxies of the server, and run onionskin reload for each.
   2. onionskin migrate{same_config} DATABASE.TABLE --rotate, for every protected table.
   3. Make new backups. The other keys stay in the file: older backups and binary logs are read with them."
                 );

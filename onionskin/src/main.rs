@@ -103,10 +103,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    // before anything is opened
+    let passed = sockets::passed_by_systemd();
     hardening::keep_memory_private();
     let ended = match Program::parse().command {
         Command::Init(init) => init.run(),
-        Command::Serve(serve) => serve.run(),
+        Command::Serve(serve) => serve.run(passed),
         Command::Check(check) => check.run(),
         Command::Reload(reload) => reload.run(),
         Command::Explain(explain) => explain.run(),

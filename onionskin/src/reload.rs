@@ -16,7 +16,7 @@ use tracing_subscriber::filter::LevelFilter;
 use crate::{
     admin::Token,
     config_file::ConfigFile,
-    control,
+    control::{self, Verdict},
     differences::{Difference, Facts},
     error::CommandError,
     home, logging,
@@ -26,8 +26,9 @@ use crate::{
 /// Have the running proxy read its configuration, keys and certificates anew
 ///
 /// All or nothing: what is wrong is said, and nothing is changed. Sessions stay. Each statement
-/// that begins afterwards runs under the new configuration. Needs `control` in the configuration;
-/// SIGHUP does the same, and its outcome stands in the log.
+/// that begins afterwards runs under the new configuration. Exit code 5: it is in force, and
+/// statements that began before still run. Needs `control` in the configuration; SIGHUP does the
+/// same, and its outcome stands in the log.
 #[derive(Args)]
 pub struct Reload {
     /// The configuration of the running proxy [default: onionskin.toml]
@@ -41,13 +42,12 @@ impl Reload {
         let path = self.config.unwrap_or_else(home::default_config);
         let socket = control_of(&path)?;
         match control::ask(&socket, "reload")? {
-            Some((true, text)) => {
+            Some((Verdict::Done, text)) => {
                 println!("{text}");
                 Ok(())
             }
-            Some((false, text)) => Err(CommandError::Reload(
-                text.trim_end_matches("; nothing was changed").to_owned(),
-            )),
+            Some((Verdict::StillRunning, text)) => Err(CommandError::StillRunning(text)),
+            Some((Verdict::Refused, text)) => Err(CommandError::Reload(text)),
             None => Err(CommandError::Control(format!(
                 "{}: no proxy listens there",
                 socket.display()
@@ -102,11 +102,8 @@ impl Check {
             source,
         })?;
         match control::ask(&socket, &format!("check {}", whole.display()))? {
-            Some((true, text)) => println!("A reload: {text}"),
-            Some((false, text)) => {
-                let text = text.trim_end_matches("; nothing was changed");
-                return Err(CommandError::Reload(text.to_owned()));
-            }
+            Some((Verdict::Refused, text)) => return Err(CommandError::Reload(text)),
+            Some((_, text)) => println!("A reload: {text}"),
             None => println!("No proxy listens on {}.", socket.display()),
         }
         Ok(())
@@ -118,7 +115,8 @@ pub struct Reloader {
     path: PathBuf,
     given: Given,
     force: onionskin_proxy::Reload,
-    /// What is in force. The lock is held from the reading to the exchange.
+    /// What is in force. The lock is held from the comparison to the exchange; who reloads sees to
+    /// it that nobody else does between the reading and that.
     kept: Mutex<Kept>,
 }
 
@@ -181,16 +179,22 @@ impl Reloader {
 
     /// What a reload with the configuration in this file would change.
     pub fn check(&self, path: &Path) -> Result<Vec<Difference>, CommandError> {
-        let kept = self.kept.lock();
-        Ok(self.read(&kept, path)?.2)
+        must_be_a_file(path)?;
+        // without the lock: nobody waits for a file that does not come
+        let (_, setup) = self.read(path)?;
+        self.judge(&self.kept.lock(), &setup)
     }
 
     /// Reads the configuration anew and puts it in force.
     pub fn reload(&self) -> Result<Done, CommandError> {
+        let read = self.read(&self.path);
         let mut kept = self.kept.lock();
-        let read = self.read(&kept, &self.path);
-        self.force.count(read.is_ok());
-        let (file, mut setup, differences) = read?;
+        let judged = read.and_then(|(file, setup)| {
+            let differences = self.judge(&kept, &setup)?;
+            Ok((file, setup, differences))
+        });
+        self.force.count(judged.is_ok());
+        let (file, mut setup, differences) = judged?;
         let config = &mut setup.config;
         match kept.keys.difference(&config.keys) {
             KeyDifference::None => config.keys = kept.keys.clone(),
@@ -223,20 +227,21 @@ impl Reloader {
         })
     }
 
-    /// Reads and judges; changes nothing.
-    fn read(
-        &self,
-        kept: &Kept,
-        path: &Path,
-    ) -> Result<(ConfigFile, Setup, Vec<Difference>), CommandError> {
+    /// Reads the configuration and all that it names.
+    fn read(&self, path: &Path) -> Result<(ConfigFile, Setup), CommandError> {
         let file = ConfigFile::read(path)?;
         let setup = Setup::read(&file, &self.given)?;
+        Ok((file, setup))
+    }
+
+    /// How it differs from what is in force, if it may be put there. Changes nothing.
+    fn judge(&self, kept: &Kept, setup: &Setup) -> Result<Vec<Difference>, CommandError> {
         if kept.keys.difference(&setup.config.keys) == KeyDifference::Foreign {
-            return Err(CommandError::Reload(format!(
-                "keys = \"{}\" has other keys than this proxy runs with, under which nothing that was written could be read: \
-                 put the right file back, or start the proxy anew",
-                file.keys
-            )));
+            return Err(CommandError::Reload(
+                "the file that keys names has other keys than this proxy runs with, under which nothing that was written could be read: \
+                 put the right file back, or start the proxy anew"
+                    .into(),
+            ));
         }
         let differences = kept.facts.to(&setup.facts);
         // the same keys may be in another file by now
@@ -250,6 +255,24 @@ impl Reloader {
                 all.join(", ")
             )));
         }
-        Ok((file, setup, differences))
+        Ok(differences)
     }
+}
+
+/// Longest configuration that is checked for others, in bytes.
+const CONFIG_LIMIT: u64 = 1 << 20;
+
+/// What is checked for a client is a file of some length: a pipe would keep a thread waiting.
+fn must_be_a_file(path: &Path) -> Result<(), CommandError> {
+    let found = std::fs::metadata(path).map_err(|source| CommandError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    let what = match (found.is_file(), found.len() <= CONFIG_LIMIT) {
+        (false, _) => "this is no file",
+        (true, false) => "this is too long for a configuration",
+        (true, true) => return Ok(()),
+    };
+    let text = format!("{}: {what}", path.display());
+    Err(CommandError::Reload(text))
 }

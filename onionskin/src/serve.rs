@@ -2,6 +2,7 @@
 
 use std::{
     net::ToSocketAddrs,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
 };
 
@@ -74,19 +75,25 @@ struct Servers {
 
 impl Serve {
     /// Returns when the proxy was told to end.
-    pub fn run(self) -> Result<(), CommandError> {
+    pub fn run(self, passed: sockets::Passed) -> Result<(), CommandError> {
         logging::start(LevelFilter::INFO);
+        let passed = passed?;
         let system = |doing| move |source| CommandError::System { doing, source };
         let termination = Termination::watch().map_err(system("waiting for signals"))?;
         // From now on SIGHUP does not kill.
         let signals = service::signals().map_err(system("waiting for signals"))?;
-        match self.serve(&termination, signals) {
+        match self.serve(&termination, signals, passed) {
             Err(CommandError::Private(PrivateError::Interrupted)) => Ok(()),
             ended => ended,
         }
     }
 
-    fn serve(self, termination: &Termination, signals: Signals) -> Result<(), CommandError> {
+    fn serve(
+        self,
+        termination: &Termination,
+        signals: Signals,
+        passed: Vec<(String, OwnedFd)>,
+    ) -> Result<(), CommandError> {
         let system = |doing| move |source| CommandError::System { doing, source };
         let file = self.config_file()?;
         let mut given = Given {
@@ -99,12 +106,14 @@ impl Serve {
         let address = given.address(&file);
         let local = is_local(&address)?;
         let mut setup = Setup::read(&file, &given)?;
-        let mut sockets = sockets::Given::find(&file, self.take_over)?;
+        let mut sockets = sockets::Given::find(&file, self.take_over, passed)?;
         let listener = sockets.listener(&address)?;
-        let admin = Admin::bind(&file, setup.token.take(), sockets.take("admin"))?;
+        let admin = Admin::bind(&file, setup.token.take(), sockets.take("admin")?)?;
         let control = file.control_path();
-        let control = control.map(|path| Control::bind(&path, sockets.take("control")));
-        let control = control.transpose()?;
+        let control = match control {
+            Some(path) => Some(Control::bind(&path, sockets.take("control")?)?),
+            None => None,
+        };
 
         let servers = self.start_servers(&file, &address, local, termination)?;
         if let Some(places) = servers.places() {

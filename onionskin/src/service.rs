@@ -20,7 +20,7 @@ use signal_hook::{
 
 use crate::{
     admin,
-    control::{self, Control, Request, handover, say},
+    control::{self, Control, Request, Verdict, handover, say},
     differences::Difference,
     error::CommandError,
     reload::{Done, Reloader},
@@ -44,8 +44,19 @@ pub struct Service {
     /// One thing at a time.
     turn: Mutex<()>,
     is_ending: AtomicBool,
-    /// A new program has the sockets, and may not have been answered yet.
+    /// A new program has the sockets, and may yet serve by them.
+    is_offered: AtomicBool,
+    /// A new program serves, and may not have been answered yet.
     is_given: AtomicBool,
+}
+
+/// What a reload does while another one goes on, or a new program takes over.
+#[derive(Clone, Copy)]
+enum Turn {
+    /// It comes afterwards. Signals that arrive meanwhile are one.
+    Waits,
+    /// It is refused.
+    OrNever,
 }
 
 impl Service {
@@ -67,6 +78,7 @@ impl Service {
             has_servers,
             turn: Mutex::default(),
             is_ending: AtomicBool::new(false),
+            is_offered: AtomicBool::new(false),
             is_given: AtomicBool::new(false),
         })
     }
@@ -99,7 +111,8 @@ impl Service {
                         return;
                     };
                     match signal {
-                        SIGHUP => drop(service.reload()),
+                        // it is done later rather than not at all: nobody waits for an answer
+                        SIGHUP => drop(service.reload(Turn::Waits)),
                         SIGUSR2 => start_successor(),
                         _ => {}
                     }
@@ -123,42 +136,61 @@ impl Service {
             // without an answer the new program would not serve
             let _answered = self.turn.lock();
         }
-        self.admin.lock().take();
-        self.control.lock().take();
+        let is_offered = self.is_offered.load(Ordering::SeqCst);
+        let (mut admin, mut control) = (self.admin.lock(), self.control.lock());
+        if is_offered {
+            // It serves by them when this one has ended. Should it fail, the next start removes
+            // what nobody listens on.
+            tracing::warn!(
+                "a new program was taking over: the files of the sockets are left to it"
+            );
+            if let Some(admin) = &mut *admin {
+                admin.keep_file();
+            }
+            if let Some(control) = &mut *control {
+                control.keep_file();
+            }
+        }
+        admin.take();
+        control.take();
     }
 
     fn command(&self, request: Request, mut stream: UnixStream) {
         match request {
-            Request::Reload => match self.reload() {
-                Ok(text) => say(&mut stream, true, &text),
-                Err(error) => say(&mut stream, false, &error.to_string()),
+            Request::Reload => match self.reload(Turn::OrNever) {
+                Ok((verdict, text)) => say(&mut stream, verdict, &text),
+                Err(text) => say(&mut stream, Verdict::Refused, &text),
             },
             Request::Check(path) => match self.reloader.check(&path) {
-                Ok(differences) => say(&mut stream, true, &would(&differences)),
-                Err(error) => say(&mut stream, false, &error.to_string()),
+                Ok(differences) => say(&mut stream, Verdict::Done, &would(&differences)),
+                Err(error) => say(&mut stream, Verdict::Refused, &sentence(&error)),
             },
             Request::TakeOver => self.hand_over(&mut stream),
         }
     }
 
     /// Reads the configuration anew. What has come of it is in the log, too.
-    fn reload(&self) -> Result<String, CommandError> {
-        let done = self.try_reload();
+    fn reload(&self, turn: Turn) -> Result<(Verdict, String), String> {
+        let done = self.try_reload(turn).map_err(|error| sentence(&error));
         match &done {
             // a difference to a line
-            Ok(text) => text
+            Ok((_, text)) => text
                 .lines()
                 .for_each(|line| tracing::info!("reload: {}", line.trim())),
-            Err(error) => tracing::error!("reload: {}", refusal(error)),
+            Err(text) => tracing::error!("reload: {}", refusal(text)),
         }
-        done.map_err(|error| CommandError::Reload(text_of(&error)))
+        done
     }
 
-    fn try_reload(&self) -> Result<String, CommandError> {
+    fn try_reload(&self, turn: Turn) -> Result<(Verdict, String), CommandError> {
+        let turn = match turn {
+            Turn::Waits => Some(self.turn.lock()),
+            Turn::OrNever => self.turn.try_lock(),
+        };
         if self.is_ending.load(Ordering::SeqCst) {
             return Err(CommandError::Reload("this proxy is ending".into()));
         }
-        let Some(_turn) = self.turn.try_lock() else {
+        let Some(_turn) = turn else {
             return Err(CommandError::Reload(
                 "another reload goes on, or a new program takes over".into(),
             ));
@@ -178,15 +210,16 @@ impl Service {
             text += &format!(
                 "\n{still_running} statements that began before still run under the configuration before"
             );
+            return Ok((Verdict::StillRunning, text));
         }
-        Ok(text)
+        Ok((Verdict::Done, text))
     }
 
     /// Gives the sockets to a new program, and ends when the sessions have.
     fn hand_over(&self, stream: &mut UnixStream) {
         let refuse = |stream: &mut UnixStream, why: &str| {
             tracing::warn!("a new program wanted to take over: {why}");
-            say(stream, false, why);
+            say(stream, Verdict::Refused, why);
         };
         let Some(_turn) = self.turn.try_lock() else {
             return refuse(stream, "another program takes over, or a reload goes on");
@@ -220,7 +253,22 @@ impl Service {
             .filter_map(|(name, socket)| Some((name.to_owned(), socket?)))
             .collect();
         tracing::info!("a new program takes over: it gets the sockets");
-        let given = handover::give(stream, &sockets, |used| {
+        let kept = [
+            (
+                "admin",
+                self.admin.lock().as_ref().is_some_and(|a| a.file_stays()),
+            ),
+            (
+                "control",
+                self.control.lock().as_ref().is_some_and(|c| c.file_stays()),
+            ),
+        ];
+        let kept: Vec<&str> = kept
+            .iter()
+            .filter_map(|(name, stays)| stays.then_some(*name))
+            .collect();
+        self.is_offered.store(true, Ordering::SeqCst);
+        let given = handover::give(stream, &sockets, &kept, |used| {
             self.is_given.store(true, Ordering::SeqCst);
             self.is_ending.store(true, Ordering::SeqCst);
             self.listener.lock().take();
@@ -233,6 +281,7 @@ impl Service {
                 control.close(is_used("control"));
             }
         });
+        self.is_offered.store(false, Ordering::SeqCst);
         match given {
             Ok(()) => tracing::info!(
                 "a new program serves: this one takes no more clients, and ends with its last session"
@@ -316,16 +365,16 @@ fn settings(count: usize) -> String {
     }
 }
 
-/// The sentence that [`CommandError::Reload`] makes a refusal of.
-fn text_of(error: &CommandError) -> String {
+/// Why, without what [`CommandError::Reload`] adds: whoever is told adds it.
+fn sentence(error: &CommandError) -> String {
     match error {
         CommandError::Reload(text) => text.clone(),
         other => other.to_string(),
     }
 }
 
-fn refusal(error: &CommandError) -> String {
-    let text = CommandError::Reload(text_of(error)).to_string();
+fn refusal(sentence: &str) -> String {
+    let text = CommandError::Reload(sentence.to_owned()).to_string();
     // in the log it is one line
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     lines.join(" ")

@@ -56,7 +56,9 @@ impl Setup {
     pub fn read(file: &ConfigFile, given: &Given) -> Result<Setup, CommandError> {
         let backend = given.backend(file);
         let keys = Arc::new(home::load_keys(file)?);
-        let client_tls = tls::for_clients(file)?;
+        // files may be put in place while they are read
+        let before = Facts::of(file, &keys);
+        let (client_tls, client_authority) = tls::for_clients(file)?;
         let token = admin::token(file)?;
         let backend_tls = match given.servers {
             // The configuration speaks of another server.
@@ -74,6 +76,7 @@ impl Setup {
             client_tls: Some(client_tls),
             proxy_networks: file.proxy_networks.clone(),
             requires_tls: file.requires_tls(),
+            client_authority,
             backend_tls,
             backend_rsa_key: tls::server_key(file)?,
             login: file.login.clone(),
@@ -87,6 +90,12 @@ impl Setup {
         };
         // the faults that were looked for above have better words for files that are missing
         let mut facts = Facts::of(file, &config.keys)?;
+        if before.is_ok_and(|before| !before.to(&facts).is_empty()) {
+            return Err(CommandError::Arguments(format!(
+                "a file that {} names was changed while it was read: try again",
+                file.path.display()
+            )));
+        }
         facts.set("listen", &given.address(file));
         facts.set("backend", &config.backend.to_string());
         let scratch = config.scratch.as_ref();

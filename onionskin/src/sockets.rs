@@ -4,6 +4,8 @@
 use std::net::{TcpListener, ToSocketAddrs};
 use std::os::fd::{FromRawFd, OwnedFd};
 
+use rustix::net::{SocketType, sockopt};
+
 use crate::config_file::ConfigFile;
 use crate::control::handover::TakeOver;
 use crate::error::CommandError;
@@ -12,6 +14,14 @@ use crate::error::CommandError;
 const FIRST: i32 = 3;
 /// Sockets that systemd may pass.
 const MOST: i32 = 16;
+
+/// A socket that listened before this program.
+pub struct Inherited {
+    /// The socket.
+    pub socket: OwnedFd,
+    /// systemd has bound it: its file stays for the next start, whatever ends.
+    pub is_systemds: bool,
+}
 
 /// The sockets that this program was given.
 pub enum Given {
@@ -25,7 +35,11 @@ pub enum Given {
 
 impl Given {
     /// What there is.
-    pub fn find(file: &ConfigFile, takes_over: bool) -> Result<Given, CommandError> {
+    pub fn find(
+        file: &ConfigFile,
+        takes_over: bool,
+        passed: Vec<(String, OwnedFd)>,
+    ) -> Result<Given, CommandError> {
         if takes_over {
             let Some(path) = file.control_path() else {
                 return Err(CommandError::Arguments(format!(
@@ -38,16 +52,23 @@ impl Given {
             }
             tracing::info!("--take-over: no program runs on {}", path.display());
         }
-        let sockets = of_systemd();
-        Ok(match sockets.is_empty() {
+        Ok(match passed.is_empty() {
             true => Given::Nothing,
-            false => Given::Systemd(sockets),
+            false => Given::Systemd(passed),
         })
     }
 
     /// The socket of this name: `listen`, `admin` or `control`. systemd's that are named otherwise
     /// are for clients.
-    pub fn take(&mut self, name: &'static str) -> Option<OwnedFd> {
+    pub fn take(&mut self, name: &'static str) -> Result<Option<Inherited>, CommandError> {
+        let taken = self.find_socket(name);
+        if let Some(inherited) = &taken {
+            must_accept(name, &inherited.socket)?;
+        }
+        Ok(taken)
+    }
+
+    fn find_socket(&mut self, name: &'static str) -> Option<Inherited> {
         match self {
             Given::Nothing => None,
             Given::Before(before) => before.socket(name),
@@ -57,17 +78,20 @@ impl Given {
                     _ => name == "listen",
                 };
                 let at = sockets.iter().position(|(known, _)| is_meant(known))?;
-                Some(sockets.swap_remove(at).1)
+                Some(Inherited {
+                    socket: sockets.swap_remove(at).1,
+                    is_systemds: true,
+                })
             }
         }
     }
 
     /// The socket for clients, if one was given that is at this address.
     pub fn listener(&mut self, address: &str) -> Result<Option<TcpListener>, CommandError> {
-        let Some(socket) = self.take("listen") else {
+        let Some(inherited) = self.take("listen")? else {
             return Ok(None);
         };
-        let listener = TcpListener::from(socket);
+        let listener = TcpListener::from(inherited.socket);
         let failed = |source| CommandError::Listen {
             address: address.to_owned(),
             source,
@@ -93,37 +117,70 @@ impl Given {
     }
 }
 
-/// The sockets that systemd has passed to this process, and to no other.
-fn of_systemd() -> Vec<(String, OwnedFd)> {
+/// What systemd has passed to this process.
+pub type Passed = Result<Vec<(String, OwnedFd)>, CommandError>;
+
+/// The sockets that systemd has passed to this process, and to no other. The program has to ask
+/// before it opens anything: a number that is in use by then is systemd's.
+pub fn passed_by_systemd() -> Passed {
     let variable = |name: &str| std::env::var(name).ok();
     let pid: Option<u32> = variable("LISTEN_PID").and_then(|pid| pid.parse().ok());
-    let count: Option<i32> = variable("LISTEN_FDS").and_then(|count| count.parse().ok());
-    let (Some(pid), Some(count)) = (pid, count) else {
-        return Vec::new();
+    let (true, Some(count)) = (pid == Some(std::process::id()), variable("LISTEN_FDS")) else {
+        return Ok(Vec::new());
     };
-    if std::process::id() != pid || !(1..=MOST).contains(&count) {
-        return Vec::new();
+    let wrong = |what: String| {
+        CommandError::Arguments(format!(
+            "LISTEN_FDS={count}: {what}; whatever has started this program must pass as many sockets as it says"
+        ))
+    };
+    let Some(count) = count
+        .parse()
+        .ok()
+        .filter(|count| (0..=MOST).contains(count))
+    else {
+        return Err(wrong(format!("it is a number of sockets, at most {MOST}")));
+    };
+    let numbers = FIRST..FIRST + count;
+    for number in numbers.clone() {
+        // the link tells what the number stands for, and opens nothing
+        let is_socket = std::fs::read_link(format!("/proc/self/fd/{number}")).is_ok_and(|target| {
+            target
+                .as_os_str()
+                .as_encoded_bytes()
+                .starts_with(b"socket:")
+        });
+        if !is_socket {
+            return Err(wrong(format!("file descriptor {number} is no socket")));
+        }
     }
     let names = variable("LISTEN_FDNAMES").unwrap_or_default();
     let mut names = names.split(':').map(str::to_owned);
-    let named = (FIRST..FIRST + count).map(|number| {
-        let name = names.next().unwrap_or_default();
-        (name, passed(number))
-    });
     let mut sockets = Vec::new();
-    for (name, socket) in named {
-        if let Err(error) = rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC) {
-            tracing::warn!(%error, "a socket of systemd's stays open in programs that are started");
-        }
-        sockets.push((name, socket));
+    for number in numbers {
+        let socket = own(number);
+        rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)
+            .map_err(|error| wrong(format!("file descriptor {number}: {error}")))?;
+        sockets.push((names.next().unwrap_or_default(), socket));
     }
-    sockets
+    Ok(sockets)
 }
 
 #[allow(unsafe_code)]
-fn passed(number: i32) -> OwnedFd {
-    // SAFETY: systemd says, for this very process, that the file of this number is a socket that is
-    // this program's. It is taken once, before anything else has been opened under that number: the
-    // number was in use when the program began.
+fn own(number: i32) -> OwnedFd {
+    // SAFETY: the number stands for an open socket, which was looked up just now. The program has
+    // opened nothing yet, so that socket was passed to it, and systemd says for this very process
+    // that it is this program's. Each number is taken once: the caller is the first thing that
+    // `main` does, and nothing else does it.
     unsafe { OwnedFd::from_raw_fd(number) }
+}
+
+/// One that accepts connections, or why it is none.
+fn must_accept(name: &str, socket: &OwnedFd) -> Result<(), CommandError> {
+    let is_stream = sockopt::socket_type(socket).is_ok_and(|kind| kind == SocketType::STREAM);
+    match is_stream && sockopt::socket_acceptconn(socket).unwrap_or(false) {
+        true => Ok(()),
+        false => Err(CommandError::Arguments(format!(
+            "the socket that was passed for {name} accepts no connections: it must be a ListenStream= of the socket unit, with Accept=no"
+        ))),
+    }
 }

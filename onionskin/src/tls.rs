@@ -14,6 +14,7 @@ use onionskin_wire::tls::{
     Demands, MinVersion, ServerVerification, client_config, server_config_from,
 };
 use rustls::{ClientConfig, ServerConfig};
+use sha2::{Digest, Sha256};
 
 use crate::config_file::{BackendTlsMode, ConfigError, ConfigFile, TlsVersion};
 
@@ -21,12 +22,22 @@ use crate::config_file::{BackendTlsMode, ConfigError, ConfigFile, TlsVersion};
 const KEY_LIMIT: u64 = 1 << 20;
 
 /// What the proxy shows its clients: the certificate of `[tls]`, or a new self-signed one.
-pub fn for_clients(file: &ConfigFile) -> Result<Arc<ServerConfig>, ConfigError> {
-    let demands = demands(file)?;
+/// Beside it, the digest of the authority whose certificates they have to show.
+pub fn for_clients(
+    file: &ConfigFile,
+) -> Result<(Arc<ServerConfig>, Option<[u8; 32]>), ConfigError> {
+    let (demands, authority) = demands(file)?;
+    Ok((shown_to_clients(file, &demands)?, authority))
+}
+
+fn shown_to_clients(
+    file: &ConfigFile,
+    demands: &Demands,
+) -> Result<Arc<ServerConfig>, ConfigError> {
     let files = file.tls.as_ref().map(|tls| (&tls.cert, &tls.key));
     let (certificate, key) = match files {
         None | Some((None, None)) => {
-            return self_signed(&demands).map_err(|text| fault(&file.path, text));
+            return self_signed(demands).map_err(|text| fault(&file.path, text));
         }
         Some((Some(certificate), Some(key))) => (certificate, key),
         Some(_) => {
@@ -38,7 +49,7 @@ pub fn for_clients(file: &ConfigFile) -> Result<Arc<ServerConfig>, ConfigError> 
     let certificate_bytes = read(&certificate)?;
     let key_bytes = read_private_file(&key, KEY_LIMIT)
         .map_err(|error| fault(&file.path, format!("[tls] key: {error}")))?;
-    server_config_from(&certificate_bytes, &key_bytes, &demands).map_err(|error| {
+    server_config_from(&certificate_bytes, &key_bytes, demands).map_err(|error| {
         let text = format!(
             "this certificate and the key in {} cannot be used: {error}; both must be PEM and belong together",
             key.display()
@@ -47,12 +58,12 @@ pub fn for_clients(file: &ConfigFile) -> Result<Arc<ServerConfig>, ConfigError> 
     })
 }
 
-/// What clients have to bring.
-fn demands(file: &ConfigFile) -> Result<Demands, ConfigError> {
+/// What clients have to bring, and the digest of the authority.
+fn demands(file: &ConfigFile) -> Result<(Demands, Option<[u8; 32]>), ConfigError> {
     let Some(tls) = &file.tls else {
-        return Ok(Demands::default());
+        return Ok((Demands::default(), None));
     };
-    let authority = match &tls.client_ca {
+    let (authority, digest) = match &tls.client_ca {
         Some(path) => {
             let path = file.folder().join(path);
             let pem = read(&path)?;
@@ -60,15 +71,15 @@ fn demands(file: &ConfigFile) -> Result<Demands, ConfigError> {
             let authority = Demands::authority(&pem).map_err(|error| {
                 fault(&path, format!("{error}; it must hold certificates in PEM"))
             })?;
-            Some(authority)
+            (Some(authority), Some(Sha256::digest(&pem).into()))
         }
-        None => None,
+        None => (None, None),
     };
     let oldest = match tls.min_version {
         TlsVersion::Tls13 => MinVersion::Tls13,
         TlsVersion::Tls12 => MinVersion::Tls12,
     };
-    Ok(Demands { oldest, authority })
+    Ok((Demands { oldest, authority }, digest))
 }
 
 /// `backend_tls`, or what holds where it is not set.

@@ -4,11 +4,18 @@
 
 mod support;
 
+#[path = "reload/handover.rs"]
+mod handover;
+#[path = "reload/logins.rs"]
+mod logins;
+#[path = "reload/sockets.rs"]
+mod sockets;
+
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -17,6 +24,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use ::mysql::prelude::Queryable;
+use logins::clients_without_tls_are_kept_out;
 use support::*;
 
 on_both_servers!(
@@ -603,254 +611,4 @@ fn no_connection_is_lost(kind: Kind) {
         "its socket is removed"
     );
     proxy.proxy.kill9();
-}
-
-fn clients_without_tls_are_kept_out(kind: Kind) {
-    if direct_mode() {
-        return;
-    }
-    let Some(server) = Server::start(kind, ServerOptions::default()) else {
-        return;
-    };
-    let proxy = Reloadable::start(&server, "");
-    let port = proxy.proxy.port();
-    let mut open = proxy.proxy.connect();
-    let sound = proxy.config();
-    let plain = Cli::tcp(kind, port, "root", "").without_tls();
-    let secure = Cli::tcp(kind, port, "root", "").with_tls();
-    let secure = match kind {
-        // a self-signed certificate is not verified
-        Kind::MariaDb => secure.option("--disable-ssl-verify-server-cert"),
-        Kind::MySql => secure,
-    };
-    assert_eq!(plain.must("SELECT 1").lines().last(), Some("1"));
-    let before = shown_certificate(port);
-
-    proxy.write(&format!("{sound}\n[tls]\nrequire = true\n"));
-    assert!(proxy.must_reload().contains("tls.require: not set → true"));
-    let refused = plain.run("SELECT 1");
-    assert!(!refused.success, "{refused:?}");
-    assert!(refused.err.contains("3159"), "{refused:?}");
-    assert!(
-        refused
-            .err
-            .contains("the proxy takes logins under TLS only"),
-        "{refused:?}"
-    );
-    assert_eq!(secure.must("SELECT 1").lines().last(), Some("1"));
-    assert_eq!(
-        shown_certificate(port),
-        before,
-        "the proxy's own certificate stays"
-    );
-    assert_eq!(
-        open.text("SELECT 1").expect("a session stays as it is"),
-        "1"
-    );
-
-    let speaks = |version: &str| {
-        let output = Command::new("timeout")
-            .args([
-                "20",
-                "openssl",
-                "s_client",
-                "-starttls",
-                "mysql",
-                version,
-                "-connect",
-            ])
-            .arg(format!("127.0.0.1:{port}"))
-            .stdin(Stdio::null())
-            .output()
-            .expect("openssl runs");
-        String::from_utf8_lossy(&output.stdout).contains("-----BEGIN CERTIFICATE-----")
-    };
-    assert!(speaks("-tls1_2") && speaks("-tls1_3"));
-    proxy.write(&format!("{sound}\n[tls]\nmin_version = \"1.3\"\n"));
-    proxy.must_reload();
-    assert!(!speaks("-tls1_2") && speaks("-tls1_3"));
-    assert_eq!(plain.must("SELECT 1").lines().last(), Some("1"));
-    proxy.write(&format!("{sound}\n[tls]\nmin_version = \"1.1\"\n"));
-    let (done, said) = proxy.reload();
-    assert!(
-        !done && said.contains("1.2") && said.contains("nothing was changed"),
-        "{said}"
-    );
-}
-
-// --- one server is enough for these ---
-
-#[test]
-fn whoever_only_pretends_takes_nothing_over() {
-    if direct_mode() {
-        return;
-    }
-    let server = Server::mariadb();
-    let mut proxy = Reloadable::start(&server, "");
-    let socket = proxy.proxy.folder().join("control.sock");
-    let mode = fs::metadata(&socket).expect("there").permissions().mode() & 0o777;
-    assert_eq!(mode, 0o600);
-    let answer = |request: &[u8]| {
-        let mut stream = proxy.control();
-        let _ = stream.write_all(request);
-        let mut text = String::new();
-        let _ = stream.read_to_string(&mut text);
-        text
-    };
-    for junk in [
-        &b"\n"[..],
-        b"reload now\n",
-        b"GET / HTTP/1.1\r\n\r\n",
-        &[b'x'; 20_000],
-    ] {
-        assert!(answer(junk).starts_with("no\n"), "{junk:?}");
-    }
-    // the file of a check is read by the proxy, and nothing of it is told but what is wrong
-    assert!(answer(b"check /nowhere/onionskin.toml\n").starts_with("no\n"));
-
-    // it takes the sockets, and goes
-    let mut stream = proxy.control();
-    stream.write_all(b"take over\n").expect("written");
-    let mut some = [0; 64];
-    assert!(stream.read(&mut some).expect("an answer") > 0);
-    assert!(some.starts_with(b"ok "), "{some:?}");
-    // meanwhile: a second one, a real one, and a reload
-    assert!(answer(b"take over\n").contains("another program takes over"));
-    let mut second = proxy.successor("second.log");
-    wait_until("the second one ends", SOON, || ended(&mut second));
-    assert!(
-        proxy
-            .log_of("second.log")
-            .contains("another program takes over")
-    );
-    let (done, said) = proxy.reload();
-    assert!(!done && said.contains("a new program takes over"), "{said}");
-    proxy.proxy.connect().must("SELECT 1");
-    drop(stream);
-    wait_until("the old one goes on", SOON, || {
-        proxy.proxy.log().contains("as if nothing had happened")
-    });
-    proxy.must_reload();
-    // it says something else than that it serves
-    let mut stream = proxy.control();
-    stream.write_all(b"take over\nnonsense\n").expect("written");
-    let mut text = String::new();
-    let _ = stream.read_to_string(&mut text);
-    assert!(!text.contains("draining"), "{text}");
-    proxy.proxy.connect().must("SELECT 1");
-    proxy.proxy.assert_healthy();
-}
-
-#[test]
-fn a_new_program_that_fails_leaves_the_old_one() {
-    if direct_mode() {
-        return;
-    }
-    let server = Server::mariadb();
-    let mut proxy = Reloadable::start(&server, "");
-    let sound = proxy.config();
-    let mut session = proxy.proxy.connect();
-    // it gets the sockets and dies of its administration token, which is read before; of an address
-    // that is taken, which is bound after
-    let listens = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let taken = listens.local_addr().expect("bound").to_string();
-    let admin = format!("127.0.0.1:{}", proxy.admin);
-    for (config, words) in [
-        (
-            format!("pins = \"none\"\n{sound}"),
-            "onionskin pin makes it",
-        ),
-        (sound.replace(&admin, &taken), "cannot listen on admin"),
-    ] {
-        proxy.write(&config);
-        let mut failed = proxy.successor("failed.log");
-        wait_until("it ends", SOON, || ended(&mut failed));
-        assert!(
-            proxy.log_of("failed.log").contains(words),
-            "{}",
-            proxy.log_of("failed.log")
-        );
-        session.must("SELECT 1");
-        proxy.proxy.connect().must("SELECT 1");
-    }
-    drop(listens);
-    // without a program to take over from, it starts like any other
-    proxy.write(&sound);
-    proxy.proxy.kill9();
-    drop(session);
-    let mut alone = proxy.successor("alone.log");
-    wait_until("it serves", SOON, || {
-        proxy.log_of("alone.log").contains("listening on")
-    });
-    proxy.proxy.connect().must("SELECT 1");
-
-    // SIGUSR2: it starts its own file anew
-    signal("USR2", alone.id());
-    wait_until("the old one ends", SOON, || ended(&mut alone));
-    let log = proxy.log_of("alone.log");
-    let pid = log
-        .split("pid=")
-        .nth(1)
-        .and_then(|rest| rest.split_whitespace().next());
-    let pid: u32 = pid.and_then(|pid| pid.parse().ok()).expect("a process");
-    proxy.proxy.connect().must("SELECT 1");
-    signal("TERM", pid);
-    wait_until("it ends", SOON, || {
-        TcpStream::connect(("127.0.0.1", proxy.proxy.port())).is_err()
-    });
-}
-
-#[test]
-fn systemd_passes_the_socket() {
-    let program = "/usr/bin/systemd-socket-activate";
-    if direct_mode() || !Path::new(program).exists() {
-        announce("SKIPPED: no systemd-socket-activate");
-        return;
-    }
-    let server = Server::mariadb();
-    let mut proxy = Reloadable::start(&server, "");
-    proxy.proxy.kill9();
-    let port = proxy.proxy.port();
-    let notified = proxy.proxy.folder().join("notify.sock");
-    let notify = UnixDatagram::bind(&notified).expect("a socket");
-    notify.set_read_timeout(Some(SOON)).expect("a limit");
-    let start = |listen: &str, log: &str| {
-        let log = File::create(proxy.proxy.folder().join(log)).expect("a log");
-        tied_command(program)
-            .current_dir(proxy.proxy.folder())
-            .args(["-l", listen, "-E"])
-            .arg(format!("NOTIFY_SOCKET={}", notified.display()))
-            .arg(env!("CARGO_BIN_EXE_onionskin"))
-            .args(["serve", "-c", "onionskin.toml", "--listen"])
-            .arg(format!("127.0.0.1:{port}"))
-            .stdin(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .expect("it starts")
-    };
-    let mut passed = start(&format!("127.0.0.1:{port}"), "passed.log");
-    wait_until("it listens", SOON, || {
-        proxy.log_of("passed.log").contains("Listening on")
-    });
-    // the first client starts the program, and is served
-    assert_eq!(proxy.proxy.connect().text("SELECT 1").expect("a row"), "1");
-    let mut told = [0; 256];
-    let length = notify.recv(&mut told).expect("it tells that it is ready");
-    let told = String::from_utf8_lossy(&told[..length]).into_owned();
-    assert_eq!(told, format!("READY=1\nMAINPID={}", passed.id()));
-    signal("TERM", passed.id());
-    wait_until("it ends", SOON, || ended(&mut passed));
-
-    let other = free_port();
-    let mut wrong = start(&format!("127.0.0.1:{other}"), "wrong.log");
-    wait_until("it listens", SOON, || {
-        proxy.log_of("wrong.log").contains("Listening on")
-    });
-    let _ = TcpStream::connect(("127.0.0.1", other));
-    wait_until("it ends", SOON, || ended(&mut wrong));
-    let log = proxy.log_of("wrong.log");
-    assert!(
-        log.contains("make ListenStream= in the socket unit and listen the same"),
-        "{log}"
-    );
 }

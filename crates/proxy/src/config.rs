@@ -180,6 +180,9 @@ pub struct Config {
     pub proxy_networks: Vec<Network>,
     /// Clients without it are not let in.
     pub requires_tls: bool,
+    /// Digest of the authority whose certificates clients have to show. A login under another one
+    /// is none under this one.
+    pub client_authority: Option<[u8; 32]>,
     /// TLS towards the server.
     pub backend_tls: BackendTls,
     /// The server's RSA key, where one was configured: passwords may be encrypted under it.

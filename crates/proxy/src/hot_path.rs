@@ -171,6 +171,7 @@ impl Stage {
             client_tls: None,
             proxy_networks: Vec::new(),
             requires_tls: false,
+            client_authority: None,
             backend_tls: BackendTls::Never,
             backend_rsa_key: None,
             login: LoginLimits::default(),
@@ -196,6 +197,7 @@ impl Stage {
             user: "stage".into(),
             database: None,
             charset: 45,
+            client_authority: None,
             trust: LinkTrust::default(),
             ok,
         };

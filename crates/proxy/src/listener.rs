@@ -345,8 +345,8 @@ fn let_in(
         place.hold(second);
     }
     // what holds now: it may have waited
-    let settings = live.current().login.clone();
-    match login(Transport::Tcp(socket), session, &settings, &timing) {
+    let now = || live.current().login.clone();
+    match login(Transport::Tcp(socket), session, &now, &timing) {
         Ok(Some(login)) => {
             count(LoginOutcome::Ok);
             place.has_logged_in();

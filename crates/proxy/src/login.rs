@@ -77,15 +77,16 @@ use onionskin_wire::{Capabilities, Connection, DefinitionForm, Transport};
 
 use crate::keep_alive::keep_alive;
 use connect::connect;
-use error::{LoginError, LoginResult, tell};
+use error::{LoginError, LoginResult};
 use greeting::{Agreed, relay_greeted};
 use legs::{Legs, Owed};
 
 pub(crate) use change_user::change_user;
+pub(crate) use error::tell;
 pub(crate) use legs::Timing;
 pub(crate) use pace::Pace;
 pub(crate) use probe::probe;
-pub(crate) use settings::LoginSettings;
+pub(crate) use settings::{LoginSettings, Now};
 
 /// A client and a server that have agreed; only the client does not know yet.
 pub(crate) struct Login {
@@ -105,6 +106,8 @@ pub(crate) struct Login {
     pub database: Option<String>,
     /// Low byte of the collation that the client asked for.
     pub charset: u8,
+    /// The authority whose certificate the client had to show.
+    pub client_authority: Option<[u8; 32]>,
     /// What makes the connection to the server fit for a password.
     pub trust: LinkTrust,
     /// Payload of the server's last OK, not yet passed on. The client's sequence number is right
@@ -117,14 +120,15 @@ pub(crate) struct Login {
 pub(crate) fn login(
     client: Transport,
     session: u64,
-    settings: &LoginSettings,
+    now: Now<'_>,
     timing: &Timing,
 ) -> LoginResult<Option<Login>> {
+    let settings = &*now();
     let mut client = Connection::new(client);
     if settings.trace {
         client.set_tracer(Some(tracer("client", session, Peer::Client)));
     }
-    match relay_login(&mut client, session, settings, timing) {
+    match relay_login(&mut client, session, settings, now, timing) {
         Ok(Some((server, agreed, ok))) => Ok(Some(Login {
             client,
             server,
@@ -137,6 +141,7 @@ pub(crate) fn login(
             user: agreed.user,
             database: agreed.database,
             charset: agreed.charset,
+            client_authority: agreed.client_authority,
             trust: settings.trust.clone(),
             ok,
         })),
@@ -154,6 +159,7 @@ fn relay_login(
     client: &mut Connection,
     session: u64,
     settings: &LoginSettings,
+    now: Now<'_>,
     timing: &Timing,
 ) -> LoginResult<Option<(Connection, Agreed, Vec<u8>)>> {
     let transport = connect(&settings.backend, timing.whole).map_err(LoginError::Unreachable)?;
@@ -177,7 +183,7 @@ fn relay_login(
     let done = settings
         .wants_backend_tls(greeting.capabilities)
         .and_then(|wants_tls| {
-            let done = relay_greeted(&mut legs, settings, &greeting, wants_tls);
+            let done = relay_greeted(&mut legs, settings, now, &greeting, wants_tls);
             if let Err(LoginError::Client(_) | LoginError::Refused(_)) = &done {
                 legs.excuse(settings, &greeting, wants_tls);
             }

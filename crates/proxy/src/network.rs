@@ -37,8 +37,16 @@ impl FromStr for Network {
             None => (text, None),
         };
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        if address.to_canonical() != address {
+            // peers are compared by their IPv4 address, so that this would never be one of them
+            return Err(format!(
+                "{text:?} is an IPv4 address in the form of IPv6: write {}",
+                address.to_canonical()
+            ));
+        }
         let most = if address.is_ipv4() { 32 } else { 128 };
         let bits = match bits {
+            Some(bits) if bits.starts_with('+') => return Err(wrong()),
             Some(bits) => bits.parse().map_err(|_| wrong())?,
             None => most,
         };
@@ -77,6 +85,9 @@ mod tests {
             "::/129",
             "10.0.0/8",
             "10.0.0.0/",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.0/104",
+            "10.0.0.0/+8",
         ] {
             assert!(wrong.parse::<Network>().is_err(), "{wrong}");
         }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -13,6 +13,8 @@ use onionskin_proxy::Backend;
 use onionskin_wire::Socket;
 use serde::Deserialize;
 use socket2::{Domain, SockAddr, Type};
+
+use crate::sockets::Inherited;
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 128;
@@ -44,7 +46,7 @@ pub enum Listener {
     /// TCP.
     Tcp(TcpListener, SocketAddr),
     /// A Unix socket, and its file.
-    Unix(UnixListener, PathBuf),
+    Unix(UnixListener, SocketFile),
 }
 
 impl AdminAddress {
@@ -73,7 +75,8 @@ impl AdminAddress {
                 Err(last)
             }
             Backend::Unix(path) => {
-                bind_unix(path, SOCKET_MODE).map(|listener| Listener::Unix(listener, path.clone()))
+                let listener = bind_unix(path, SOCKET_MODE)?;
+                Ok(Listener::Unix(listener, SocketFile::of(path, false)))
             }
         }
     }
@@ -99,6 +102,47 @@ pub fn bind_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
     Ok(UnixListener::from(socket))
 }
 
+/// The file of a Unix socket, which is removed in the end by whoever has bound it.
+#[derive(Clone, Debug)]
+pub struct SocketFile {
+    path: PathBuf,
+    /// Device and number, so that no other program's is removed. `None`: it stays.
+    own: Option<(u64, u64)>,
+}
+
+impl SocketFile {
+    /// Of a socket that is bound to this path by now.
+    pub fn of(path: &Path, is_systemds: bool) -> SocketFile {
+        let number = || {
+            let found = fs::symlink_metadata(path).ok()?;
+            Some((found.dev(), found.ino()))
+        };
+        SocketFile {
+            path: path.to_owned(),
+            own: if is_systemds { None } else { number() },
+        }
+    }
+
+    /// Whether it stays when the program ends.
+    pub fn stays(&self) -> bool {
+        self.own.is_none()
+    }
+
+    /// Another program answers by it.
+    pub fn keep(&mut self) {
+        self.own = None;
+    }
+
+    /// Removes it, if it is this program's.
+    pub fn remove(&self) {
+        let now = SocketFile::of(&self.path, false);
+        if self.own.is_some() && now.own == self.own {
+            // gone already, if somebody was faster
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
 /// Removes a socket that nobody listens on any more: a process that is killed leaves it behind.
 fn remove_abandoned(path: &Path) -> io::Result<()> {
     let Ok(found) = fs::symlink_metadata(path) else {
@@ -118,13 +162,17 @@ fn remove_abandoned(path: &Path) -> io::Result<()> {
 
 impl Listener {
     /// One that another program has bound, if it is at this address.
-    pub fn inherited(socket: OwnedFd, wanted: &AdminAddress) -> Option<Listener> {
+    pub fn inherited(inherited: Inherited, wanted: &AdminAddress) -> Option<Listener> {
+        let Inherited {
+            socket,
+            is_systemds,
+        } = inherited;
         match &wanted.0 {
             Backend::Unix(path) => {
                 let listener = UnixListener::from(socket);
                 let address = listener.local_addr().ok()?;
                 let is_same = address.as_pathname() == Some(path.as_path());
-                is_same.then(|| Listener::Unix(listener, path.clone()))
+                is_same.then(|| Listener::Unix(listener, SocketFile::of(path, is_systemds)))
             }
             Backend::Tcp { host, port } => {
                 let listener = TcpListener::from(socket);
@@ -157,11 +205,11 @@ impl Listener {
         }
     }
 
-    /// The file that is to be removed in the end.
-    pub fn file(&self) -> Option<PathBuf> {
+    /// The file of a Unix socket.
+    pub fn file(&self) -> Option<SocketFile> {
         match self {
             Listener::Tcp(..) => None,
-            Listener::Unix(_, path) => Some(path.clone()),
+            Listener::Unix(_, file) => Some(file.clone()),
         }
     }
 }
@@ -179,7 +227,7 @@ impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Listener::Tcp(_, address) => address.fmt(f),
-            Listener::Unix(_, path) => write!(f, "unix:{}", path.display()),
+            Listener::Unix(_, file) => write!(f, "unix:{}", file.path.display()),
         }
     }
 }

@@ -27,16 +27,15 @@ mod token;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
 use onionskin_proxy::{Gate, Proxy};
 
-pub use address::{AdminAddress, bind_unix};
+pub use address::{AdminAddress, SocketFile, bind_unix};
 pub use token::Token;
 
-use crate::{config_file::ConfigFile, error::CommandError};
+use crate::{config_file::ConfigFile, error::CommandError, sockets::Inherited};
 use address::Listener;
 use answer::Clerk;
 use desk::Desk;
@@ -52,7 +51,7 @@ pub struct Served {
     desk: Arc<Desk>,
     gate: Arc<Gate>,
     /// The file of a Unix socket.
-    file: Option<PathBuf>,
+    file: Option<SocketFile>,
     /// For a program that takes over.
     socket: Option<OwnedFd>,
 }
@@ -93,7 +92,7 @@ impl Admin {
     pub fn bind(
         file: &ConfigFile,
         token: Option<Token>,
-        inherited: Option<OwnedFd>,
+        inherited: Option<Inherited>,
     ) -> Result<Option<Admin>, CommandError> {
         let Some(address) = &file.admin else {
             return Ok(None);
@@ -146,18 +145,29 @@ impl Served {
     /// Nobody is answered here from now on. The file stays if another program answers by it.
     pub fn close(&mut self, file_stays: bool) {
         if file_stays {
-            self.file = None;
+            self.keep_file();
         }
         self.socket = None;
         self.gate.close();
+    }
+
+    /// The file stays when the program ends.
+    pub fn keep_file(&mut self) {
+        if let Some(file) = &mut self.file {
+            file.keep();
+        }
+    }
+
+    /// Whether it stays in any case.
+    pub fn file_stays(&self) -> bool {
+        self.file.as_ref().is_some_and(SocketFile::stays)
     }
 }
 
 impl Drop for Served {
     fn drop(&mut self) {
         if let Some(file) = &self.file {
-            // Gone already, if somebody was faster.
-            let _ = std::fs::remove_file(file);
+            file.remove();
         }
     }
 }

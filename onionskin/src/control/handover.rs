@@ -2,7 +2,9 @@
 //! connection attempt is lost, and the old one goes on with its sessions until they end.
 //!
 //! 1. The new program connects to the control socket and sends `take over`. It gets `ok`, the old
-//!    one's process id, the names of the sockets, and with that line the sockets themselves (SCM_RIGHTS).
+//!    one's process id, the names of the sockets, and with that line the sockets themselves
+//!    (SCM_RIGHTS). Behind the names stands `keep:NAME` for each whose file systemd has made: nobody
+//!    removes it. From here on the old one leaves the files of all of them alone if it is ended.
 //! 2. It reads its configuration, keys and certificates, and binds what it was not given. Meanwhile
 //!    the old one serves. If the new one ends, nothing has happened.
 //! 3. It sends `serving` and the names of the sockets that it uses. The old one accepts nobody from
@@ -19,20 +21,22 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use super::{must_be_ours, read_line};
+use super::{must_be_the_proxy, read_line};
 use crate::error::CommandError;
+use crate::sockets::Inherited;
 
 /// How long a new program may take to be ready.
 const READY: Duration = Duration::from_secs(60);
 /// How long the old one may take to answer.
 const ANSWER: Duration = Duration::from_secs(10);
+/// What stands before the name of a socket whose file is systemd's.
+const KEEP: &str = "keep:";
 /// Sockets that are handed over, at most.
 const SOCKETS: usize = 8;
 
@@ -41,13 +45,17 @@ pub type Sockets<T> = Vec<(String, T)>;
 
 /// The old program's side: hands the sockets over and waits until the new one is ready. Returns the
 /// names of those that it uses; `let_go` is called before it is answered.
+/// `kept` are the names of those whose files systemd has made: nobody removes them.
 pub fn give(
     stream: &mut UnixStream,
     sockets: &Sockets<OwnedFd>,
+    kept: &[&str],
     let_go: impl FnOnce(&[String]),
 ) -> io::Result<()> {
     let names: Vec<&str> = sockets.iter().map(|(name, _)| name.as_str()).collect();
-    let line = format!("ok {} {}\n", std::process::id(), names.join(" "));
+    // behind the names: a program that does not know of it reads as many names as it gets sockets
+    let kept: String = kept.iter().map(|name| format!(" {KEEP}{name}")).collect();
+    let line = format!("ok {} {}{kept}\n", std::process::id(), names.join(" "));
     let handles: Vec<BorrowedFd<'_>> = sockets.iter().map(|(_, socket)| socket.as_fd()).collect();
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS))];
     let mut control = SendAncillaryBuffer::new(&mut room);
@@ -73,8 +81,10 @@ pub fn give(
 /// The new program's side, between its start and its first client.
 pub struct TakeOver {
     stream: UnixStream,
-    /// The old program.
-    pid: Option<Pid>,
+    /// The old program, if it can be watched.
+    old: Option<OwnedFd>,
+    /// Sockets whose files are systemd's.
+    kept: Vec<String>,
     sockets: Sockets<OwnedFd>,
     used: Vec<&'static str>,
 }
@@ -100,7 +110,7 @@ impl TakeOver {
             }
             Err(error) => return Err(failed(error.to_string())),
         };
-        must_be_ours(&stream).map_err(failed)?;
+        must_be_the_proxy(&stream, path).map_err(failed)?;
         let asked = stream
             .set_read_timeout(Some(ANSWER))
             .and_then(|()| stream.write_all(b"take over\n"));
@@ -115,35 +125,42 @@ impl TakeOver {
         };
         let mut words = names.split_whitespace();
         let pid = words.next().and_then(|pid| pid.parse().ok());
-        let names = words.map(str::to_owned);
+        let (kept, names): (Vec<&str>, Vec<&str>) = words.partition(|w| w.starts_with(KEEP));
+        let kept = kept.iter().filter_map(|word| word.strip_prefix(KEEP));
+        let kept = kept.map(str::to_owned).collect();
+        let names = names.into_iter().map(str::to_owned);
         let sockets: Sockets<OwnedFd> = names.zip(handles).collect();
+        // It lives: it has answered just now. A number that is not found is one of another
+        // namespace, and says nothing.
+        let pid = pid.and_then(Pid::from_raw);
+        let old = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         Ok(Some(TakeOver {
             stream,
-            pid: pid.and_then(Pid::from_raw),
+            old,
+            kept,
             sockets,
             used: Vec::new(),
         }))
     }
 
     /// The socket of this name.
-    pub fn socket(&mut self, name: &'static str) -> Option<OwnedFd> {
+    pub fn socket(&mut self, name: &'static str) -> Option<Inherited> {
         let at = self.sockets.iter().position(|(known, _)| known == name)?;
         self.used.push(name);
-        Some(self.sockets.swap_remove(at).1)
+        Some(Inherited {
+            socket: self.sockets.swap_remove(at).1,
+            is_systemds: self.kept.iter().any(|kept| kept == name),
+        })
     }
 
     /// Whether the old program ends without an answer: it is waited for. The socket cannot tell,
     /// since its peer is whoever has bound it.
     fn dies(&self) -> bool {
-        let Some(pid) = self.pid else {
+        let Some(old) = &self.old else {
             return false;
         };
-        let old = match pidfd_open(pid, PidfdFlags::empty()) {
-            Ok(old) => old,
-            Err(error) => return error == Errno::SRCH,
-        };
         let limit = Timespec::try_from(ANSWER).ok();
-        let mut polled = [PollFd::new(&old, PollFlags::IN)];
+        let mut polled = [PollFd::new(old, PollFlags::IN)];
         matches!(poll(&mut polled, limit.as_ref()), Ok(1..))
     }
 

@@ -1,7 +1,7 @@
 //! `control`: a Unix socket of a running proxy's own, for the commands of its operator.
 //!
-//! A client sends one line and gets lines back. The first is `ok` or `no`; what follows is for
-//! people.
+//! A client sends one line and gets lines back. The first is `ok`, `running` (it is done, and
+//! statements still run that began before) or `no`; what follows is for people.
 //!
 //! | line | what is done |
 //! |---|---|
@@ -9,14 +9,15 @@
 //! | `check PATH` | it is said what a reload with the configuration in this file would do |
 //! | `take over` | the listening sockets are handed over ([`handover`]) |
 //!
-//! Who may connect: the socket has mode 0600, and a peer must be of the proxy's own user, or root.
+//! Who may connect: the socket has mode 0600, unless systemd has made it, and a peer must be of the
+//! proxy's own user, or root.
 //! Everything is bounded: connections at once, a line's length, the time it takes.
 
 pub mod handover;
 
-use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,8 +28,9 @@ use std::time::{Duration, Instant};
 use onionskin_proxy::Gate;
 use rustix::net::sockopt::socket_peercred;
 
-use crate::admin::bind_unix;
+use crate::admin::{SocketFile, bind_unix};
 use crate::error::CommandError;
+use crate::sockets::Inherited;
 
 /// Its owner and nobody else.
 const MODE: u32 = 0o600;
@@ -66,27 +68,27 @@ impl Request {
 /// The socket, bound and not served yet.
 pub struct Control {
     listener: UnixListener,
-    path: PathBuf,
+    file: SocketFile,
 }
 
 /// The socket while it is served.
 pub struct Served {
     gate: Arc<Gate>,
-    /// The file, unless another program has taken it over.
-    file: Option<PathBuf>,
+    file: SocketFile,
     socket: Option<OwnedFd>,
 }
 
 impl Control {
     /// Binds it, or takes the one that another program has bound at this path.
-    pub fn bind(path: &Path, inherited: Option<OwnedFd>) -> Result<Control, CommandError> {
-        let inherited = inherited.map(UnixListener::from).filter(|listener| {
-            let address = listener.local_addr();
-            address.is_ok_and(|address| address.as_pathname() == Some(path))
+    pub fn bind(path: &Path, inherited: Option<Inherited>) -> Result<Control, CommandError> {
+        let inherited = inherited.and_then(|inherited| {
+            let listener = UnixListener::from(inherited.socket);
+            let address = listener.local_addr().ok()?;
+            (address.as_pathname() == Some(path)).then_some((listener, inherited.is_systemds))
         });
-        let bound = match inherited {
-            Some(listener) => Ok(listener),
-            None => bind_unix(path, MODE),
+        let (bound, is_systemds) = match inherited {
+            Some((listener, is_systemds)) => (Ok(listener), is_systemds),
+            None => (bind_unix(path, MODE), false),
         };
         let listener = bound.and_then(|listener| {
             listener.set_nonblocking(true)?;
@@ -100,7 +102,7 @@ impl Control {
         })?;
         Ok(Control {
             listener,
-            path: path.to_owned(),
+            file: SocketFile::of(path, is_systemds),
         })
     }
 
@@ -119,7 +121,7 @@ impl Control {
             .spawn(move || accept(&listener, &until, &work))?;
         Ok(Served {
             gate,
-            file: Some(self.path),
+            file: self.file,
             socket: Some(socket),
         })
     }
@@ -134,19 +136,26 @@ impl Served {
     /// Nobody is answered here from now on. The file stays if another program answers by it.
     pub fn close(&mut self, file_stays: bool) {
         if file_stays {
-            self.file = None;
+            self.keep_file();
         }
         self.socket = None;
         self.gate.close();
+    }
+
+    /// The file stays when the program ends.
+    pub fn keep_file(&mut self) {
+        self.file.keep();
+    }
+
+    /// Whether it stays in any case.
+    pub fn file_stays(&self) -> bool {
+        self.file.stays()
     }
 }
 
 impl Drop for Served {
     fn drop(&mut self) {
-        if let Some(file) = &self.file {
-            // Gone already, if somebody was faster.
-            let _ = fs::remove_file(file);
-        }
+        self.file.remove();
     }
 }
 
@@ -174,7 +183,10 @@ where
         };
         if clients.fetch_add(1, Ordering::SeqCst) >= ROOM {
             clients.fetch_sub(1, Ordering::SeqCst);
-            say(&mut stream, false, "too many connections");
+            say(&mut stream, Verdict::Refused, "too many connections");
+            // what is closed with something unread is reset, and the answer with it
+            let _ = stream.set_nonblocking(true);
+            let _ = stream.read(&mut [0; LINE]);
             continue;
         }
         let (work, clients) = (work.clone(), clients.clone());
@@ -204,19 +216,18 @@ impl Drop for Leaves {
 fn serve(mut stream: UnixStream, work: &impl Fn(Request, UnixStream)) {
     if let Err(why) = must_be_ours(&stream) {
         tracing::warn!("control: {why}");
-        say(&mut stream, false, &why);
+        say(&mut stream, Verdict::Refused, &why);
         return;
     }
     let line = read_line(&mut stream, ASKING);
     match line.ok().as_deref().and_then(Request::parse) {
         Some(request) => work(request, stream),
-        None => say(&mut stream, false, "this is no command"),
+        None => say(&mut stream, Verdict::Refused, "this is no command"),
     }
 }
 
-/// The other end must be of the same user, or root: whoever may reload could as well end the
-/// program. On either side of the socket.
-pub fn must_be_ours(stream: &UnixStream) -> Result<(), String> {
+/// A client must be of the same user, or root: whoever may reload could as well end the program.
+fn must_be_ours(stream: &UnixStream) -> Result<(), String> {
     let peer =
         socket_peercred(stream).map_err(|error| format!("who connects is not known: {error}"))?;
     match peer.uid == rustix::process::geteuid() || peer.uid.is_root() {
@@ -228,9 +239,49 @@ pub fn must_be_ours(stream: &UnixStream) -> Result<(), String> {
     }
 }
 
+/// The client's side: whoever listens must be of its own user, or root. To root, the owner of the
+/// socket's file is as good: the proxy runs as another user then.
+pub fn must_be_the_proxy(stream: &UnixStream, path: &Path) -> Result<(), String> {
+    let peer =
+        socket_peercred(stream).map_err(|error| format!("who listens is not known: {error}"))?;
+    let own = rustix::process::geteuid();
+    let is_owner = || std::fs::metadata(path).is_ok_and(|file| file.uid() == peer.uid.as_raw());
+    match peer.uid == own || peer.uid.is_root() || (own.is_root() && is_owner()) {
+        true => Ok(()),
+        false => Err(format!(
+            "user {} listens there, and this is user {}: run it as the proxy's user, or as root",
+            peer.uid.as_raw(),
+            own.as_raw()
+        )),
+    }
+}
+
+/// How a command has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is done.
+    Done,
+    /// It is done, and statements still run that began before.
+    StillRunning,
+    /// It is not done, and nothing was changed.
+    Refused,
+}
+
+impl Verdict {
+    const ALL: [Verdict; 3] = [Verdict::Done, Verdict::StillRunning, Verdict::Refused];
+
+    fn word(self) -> &'static str {
+        match self {
+            Verdict::Done => "ok",
+            Verdict::StillRunning => "running",
+            Verdict::Refused => "no",
+        }
+    }
+}
+
 /// An answer of one piece.
-pub fn say(stream: &mut UnixStream, is_ok: bool, text: &str) {
-    let word = if is_ok { "ok" } else { "no" };
+pub fn say(stream: &mut UnixStream, verdict: Verdict, text: &str) {
+    let word = verdict.word();
     let told = stream
         .set_write_timeout(Some(ASKING))
         .and_then(|()| stream.write_all(format!("{word}\n{text}\n").as_bytes()));
@@ -263,7 +314,7 @@ pub fn read_line(stream: &mut UnixStream, limit: Duration) -> io::Result<String>
 }
 
 /// Asks a running proxy. `Ok(None)`: there is none.
-pub fn ask(path: &Path, request: &str) -> Result<Option<(bool, String)>, CommandError> {
+pub fn ask(path: &Path, request: &str) -> Result<Option<(Verdict, String)>, CommandError> {
     let failed = |what: String| CommandError::Control(format!("{}: {what}", path.display()));
     let mut stream = match UnixStream::connect(path) {
         Ok(stream) => stream,
@@ -272,17 +323,25 @@ pub fn ask(path: &Path, request: &str) -> Result<Option<(bool, String)>, Command
         }
         Err(error) => return Err(failed(error.to_string())),
     };
-    must_be_ours(&stream).map_err(failed)?;
+    must_be_the_proxy(&stream, path).map_err(failed)?;
     let mut text = String::new();
-    let answered = stream
-        .set_read_timeout(Some(PATIENCE))
-        .and_then(|()| stream.write_all(format!("{request}\n").as_bytes()))
-        .and_then(|()| stream.read_to_string(&mut text));
-    answered.map_err(|error| failed(error.to_string()))?;
-    match text.split_once('\n') {
-        Some(("ok", rest)) => Ok(Some((true, rest.trim_end().to_owned()))),
-        Some(("no", rest)) => Ok(Some((false, rest.trim_end().to_owned()))),
-        _ => Err(failed("the proxy has ended before it answered".into())),
+    let limited = stream.set_read_timeout(Some(PATIENCE));
+    // one that has no room answers without reading
+    let asked = limited.and_then(|()| stream.write_all(format!("{request}\n").as_bytes()));
+    let answered = stream.read_to_string(&mut text);
+    if text.is_empty() {
+        let answered = asked.and(answered);
+        answered.map_err(|error| failed(error.to_string()))?;
+    }
+    let answer = text.split_once('\n').and_then(|(word, rest)| {
+        let verdict = Verdict::ALL
+            .into_iter()
+            .find(|known| known.word() == word)?;
+        Some((verdict, rest.trim_end().to_owned()))
+    });
+    match answer {
+        Some(answer) => Ok(Some(answer)),
+        None => Err(failed("the proxy has ended before it answered".into())),
     }
 }
 

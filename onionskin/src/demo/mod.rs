@@ -142,6 +142,7 @@ fn bind(
         client_tls: None,
         proxy_networks: Vec::new(),
         requires_tls: false,
+        client_authority: None,
         backend_tls: BackendTls::Never,
         backend_rsa_key: None,
         login: LoginLimits::default(),

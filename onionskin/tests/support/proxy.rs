@@ -4,7 +4,7 @@ use super::session::Session;
 use super::{Server, announce, free_port, signal, tied_command};
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -177,16 +177,18 @@ impl Proxy {
     /// Runs `onionskin` with arguments, in the proxy's folder; returns whether it succeeded, and
     /// what it printed.
     pub fn command(&self, arguments: &[&str]) -> (bool, String) {
-        let output = self
-            .program()
-            .args(arguments)
-            .output()
-            .expect("onionskin runs");
+        let output = self.output(arguments);
         let text = [output.stdout, output.stderr].concat();
         (
             output.status.success(),
             String::from_utf8_lossy(&text).into_owned(),
         )
+    }
+
+    /// The same, with its exit code.
+    pub fn output(&self, arguments: &[&str]) -> Output {
+        let output = self.program().args(arguments).output();
+        output.expect("onionskin runs")
     }
 
     fn program(&self) -> Command {

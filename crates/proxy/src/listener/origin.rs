@@ -66,14 +66,19 @@ fn told_by(line: &str) -> Option<Option<SocketAddr>> {
         return Some(None);
     }
     let (from, to): (IpAddr, IpAddr) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    let port = words.next()?.parse().ok()?;
-    let _: u16 = words.next()?.parse().ok()?;
+    let (port, _) = (port_of(words.next()?)?, port_of(words.next()?)?);
     let fits = match family {
         "TCP4" => from.is_ipv4() && to.is_ipv4(),
         "TCP6" => from.is_ipv6() && to.is_ipv6(),
         _ => false,
     };
     (fits && words.next().is_none()).then(|| Some(SocketAddr::new(from, port)))
+}
+
+/// Digits alone: the parser of the library would take a sign as well.
+fn port_of(word: &str) -> Option<u16> {
+    let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
+    word.parse().ok().filter(|_| is_number)
 }
 
 /// What stands behind the signature of version 2.
@@ -90,7 +95,8 @@ fn read_binary(reader: &mut impl Read) -> io::Result<Option<SocketAddr>> {
     let mut rest = vec![0; length];
     reader.read_exact(&mut rest)?;
     match (command, family) {
-        (LOCAL, _) => Ok(None),
+        // UNSPEC: the balancer does not know either, or its client has no address
+        (LOCAL, _) | (PROXY, 0x00) => Ok(None),
         // an address is followed by the other one, then by the two ports
         (PROXY, 0x11) if length >= 12 => {
             let from = Ipv4Addr::new(rest[0], rest[1], rest[2], rest[3]);
@@ -177,6 +183,7 @@ mod tests {
             Some(Some("[::1]:40000".into()))
         );
         assert_eq!(told(&binary(0x20, 0x00, &[])), Some(None));
+        assert_eq!(told(&binary(0x21, 0x00, &[1, 2, 3])), Some(None));
     }
 
     #[test]
@@ -185,6 +192,7 @@ mod tests {
             &b"PROXY TCP4 10.1.2.3 ::1 40000 3307\r\nrest"[..],
             b"PROXY TCP4 10.1.2.3 10.0.0.1 70000 3307\r\nrest",
             b"PROXY TCP4 10.1.2.3 10.0.0.1 1 2 3\r\nrest",
+            b"PROXY TCP4 10.1.2.3 10.0.0.1 +1 3307\r\nrest",
             b"PROXY UDP4 10.1.2.3 10.0.0.1 1 2\r\nrest",
             b"GET / HTTP/1.1\r\n\r\nrest",
             b"PROXY TCP4 10.1.2.3",

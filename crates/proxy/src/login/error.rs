@@ -37,6 +37,7 @@ pub(crate) type LoginResult<T> = Result<T, LoginError>;
 pub(crate) const SERVER_WITHOUT_TLS: &str = "TLS is required and the server does not offer it";
 pub(crate) const TLS_REQUIRED: &str =
     "Connections using insecure transport are prohibited: the proxy takes logins under TLS only";
+pub(crate) const CERTIFICATE_REQUIRED: &str = "Connections using insecure transport are prohibited: the proxy takes logins with a certificate of client_ca only, and this connection was made before that";
 pub(crate) const BAD_HANDSHAKE: &str = "the login asks for TLS, which was not offered";
 pub(crate) const OLD_CLIENT: &str = "the client does not support login methods of 4.1 and later";
 pub(crate) const UNLIKE_LEGS: &str = "the login method relies on the security of the whole way, and only one of client and server is connected by TLS";
@@ -64,8 +65,8 @@ pub(crate) fn tell(client: &mut Connection, error: &LoginError) {
             of_table(&errors::MALFORMED, text)
         }
         // as servers with require_secure_transport say it
-        LoginError::Refused(TLS_REQUIRED) => {
-            ErrPacket::new(3159, *b"HY000", TLS_REQUIRED.as_bytes().to_vec())
+        LoginError::Refused(text @ (TLS_REQUIRED | CERTIFICATE_REQUIRED)) => {
+            ErrPacket::new(3159, *b"HY000", text.as_bytes().to_vec())
         }
         // the number of ER_NOT_SUPPORTED_AUTH_MODE, which clients know
         LoginError::Refused(text) => of_table(&errors::LOGIN, text),

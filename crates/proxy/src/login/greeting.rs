@@ -5,12 +5,10 @@ use onionskin_wire::auth::MYSQL_NATIVE_PASSWORD;
 use onionskin_wire::messages::{ErrPacket, HandshakeResponse41, InitialHandshake, SslRequest};
 use onionskin_wire::{Capabilities, DefinitionForm, MariaDbCapabilities};
 
-use super::error::{
-    BAD_HANDSHAKE, LoginError, LoginResult, OLD_CLIENT, STRANGE_CHARSET, TLS_REQUIRED,
-};
+use super::error::{BAD_HANDSHAKE, LoginError, LoginResult, OLD_CLIENT, STRANGE_CHARSET};
 use super::legs::{Legs, Owed, read};
 use super::method::{Method, is_for_clients, withhold};
-use super::settings::LoginSettings;
+use super::settings::{LoginSettings, Now};
 use crate::config::BackendTls;
 
 /// What the proxy asks of the server whatever the client chose. Results are not formed differently
@@ -35,12 +33,17 @@ pub(crate) struct Agreed {
     pub user: String,
     pub database: Option<String>,
     pub charset: u8,
+    pub client_authority: Option<[u8; 32]>,
 }
+
+/// A client's login, and the authority under whose rule the connection went over to TLS.
+type Response = (HandshakeResponse41, Option<[u8; 32]>);
 
 /// The login from the server's greeting on.
 pub(crate) fn relay_greeted(
     legs: &mut Legs<'_>,
     settings: &LoginSettings,
+    now: Now<'_>,
     greeting: &InitialHandshake,
     wants_tls: bool,
 ) -> LoginResult<Option<(Agreed, Vec<u8>)>> {
@@ -51,7 +54,7 @@ pub(crate) fn relay_greeted(
         mariadb_capabilities: mariadb,
         ..greeting.clone()
     })?;
-    let mut response = legs.read_response(settings)?;
+    let (mut response, client_authority) = legs.read_response(settings, now)?;
     let client_capabilities = response.capabilities & offered;
     if !client_capabilities.contains(Capabilities::SECURE_CONNECTION) {
         return Err(LoginError::Refused(OLD_CLIENT));
@@ -102,6 +105,7 @@ pub(crate) fn relay_greeted(
         user,
         database: response.database.or(later).map(|name| text(&name)),
         charset: response.charset,
+        client_authority,
     };
     Ok(Some((agreed, ok)))
 }
@@ -132,9 +136,9 @@ impl Legs<'_> {
     }
 
     /// Reads the client's login, after TLS if it asks for it: all of that is one turn.
-    fn read_response(&mut self, settings: &LoginSettings) -> LoginResult<HandshakeResponse41> {
+    fn read_response(&mut self, settings: &LoginSettings, now: Now<'_>) -> LoginResult<Response> {
         self.waits(false)?;
-        let response = self.read_response_in_turn(settings);
+        let response = self.read_response_in_turn(settings, now);
         self.goes_on()?;
         response
     }
@@ -142,12 +146,17 @@ impl Legs<'_> {
     fn read_response_in_turn(
         &mut self,
         settings: &LoginSettings,
-    ) -> LoginResult<HandshakeResponse41> {
+        now: Now<'_>,
+    ) -> LoginResult<Response> {
         let turn = self.turn();
         self.limit_client(turn)?;
         let mut payload = read(self.client).map_err(LoginError::Client)?;
+        let mut authority = None;
         if SslRequest::is_ssl_request(&payload) {
-            let Some(config) = &settings.client_tls else {
+            // the client may have been greeted before a reload
+            let now = now();
+            let rules = now.client_tls.as_ref().map_or(settings, |_| &now);
+            let Some(config) = &rules.client_tls else {
                 return Err(LoginError::Refused(BAD_HANDSHAKE));
             };
             // The login under TLS says all of it again.
@@ -156,11 +165,12 @@ impl Legs<'_> {
             self.client
                 .upgrade_server_tls(config.clone())
                 .map_err(LoginError::Client)?;
+            authority = rules.client_authority;
             payload = read(self.client).map_err(LoginError::Client)?;
-        } else if settings.requires_tls {
-            return Err(LoginError::Refused(TLS_REQUIRED));
         }
-        HandshakeResponse41::decode(&payload).map_err(LoginError::Client)
+        now().must_admit(self.client.transport().is_tls(), authority)?;
+        let response = HandshakeResponse41::decode(&payload).map_err(LoginError::Client)?;
+        Ok((response, authority))
     }
 
     /// Chooses a database that was left out of the login. False if the server refuses; the client

@@ -6,7 +6,9 @@ use onionskin_wire::Capabilities;
 use onionskin_wire::auth::LinkTrust;
 use rustls::ServerConfig;
 
-use super::error::{LoginError, LoginResult, SERVER_WITHOUT_TLS};
+use super::error::{
+    CERTIFICATE_REQUIRED, LoginError, LoginResult, SERVER_WITHOUT_TLS, TLS_REQUIRED,
+};
 use crate::config::{Backend, BackendTls, Config, ScratchConfig};
 
 /// The part of the configuration that logins depend on.
@@ -15,10 +17,15 @@ pub(crate) struct LoginSettings {
     pub client_tls: Option<Arc<ServerConfig>>,
     /// Clients without TLS are refused.
     pub requires_tls: bool,
+    /// The authority whose certificates they have to show.
+    pub client_authority: Option<[u8; 32]>,
     pub backend_tls: BackendTls,
     pub trust: LinkTrust,
     pub trace: bool,
 }
+
+/// Gives what holds at the moment: a reload may come while a client is logging in.
+pub(crate) type Now<'a> = &'a dyn Fn() -> Arc<LoginSettings>;
 
 impl LoginSettings {
     /// Takes it out of a configuration.
@@ -27,6 +34,7 @@ impl LoginSettings {
             backend: config.backend.clone(),
             client_tls: config.client_tls.clone(),
             requires_tls: config.requires_tls,
+            client_authority: config.client_authority,
             backend_tls: config.backend_tls.clone(),
             trust: config.trust(),
             trace: config.trace,
@@ -39,6 +47,7 @@ impl LoginSettings {
             backend: Backend::Unix(engine.socket.clone()),
             client_tls: None,
             requires_tls: false,
+            client_authority: None,
             backend_tls: BackendTls::Never,
             trust: LinkTrust::default(),
             trace: false,
@@ -52,6 +61,18 @@ impl LoginSettings {
         offered
     }
 
+    /// Whether a client may log in: by its connection, and by the authority under whose rule that
+    /// went over to TLS.
+    pub fn must_admit(&self, is_tls: bool, authority: Option<[u8; 32]>) -> LoginResult<()> {
+        match self.client_authority {
+            _ if self.requires_tls && !is_tls => Err(LoginError::Refused(TLS_REQUIRED)),
+            Some(_) if self.client_authority != authority => {
+                Err(LoginError::Refused(CERTIFICATE_REQUIRED))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether the server is to be reached under TLS.
     pub fn wants_backend_tls(&self, greeted: Capabilities) -> LoginResult<bool> {
         let offered = greeted.contains(Capabilities::SSL);
@@ -63,5 +84,41 @@ impl LoginSettings {
                 Err(LoginError::Refused(SERVER_WITHOUT_TLS))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn admits(requires_tls: bool, rule: Option<u8>, is_tls: bool, shown: Option<u8>) -> bool {
+        let settings = LoginSettings {
+            requires_tls,
+            client_authority: rule.map(|byte| [byte; 32]),
+            ..LoginSettings::of_engine(&ScratchConfig::new("/nowhere".into(), "root"))
+        };
+        settings
+            .must_admit(is_tls, shown.map(|byte| [byte; 32]))
+            .is_ok()
+    }
+
+    #[test]
+    fn a_connection_is_judged_by_the_rule_of_now() {
+        assert!(admits(false, None, false, None));
+        assert!(!admits(true, None, false, None));
+        assert!(admits(true, None, true, None));
+        assert!(admits(true, Some(1), true, Some(1)));
+        assert!(
+            !admits(true, Some(1), true, None),
+            "no certificate was asked for"
+        );
+        assert!(
+            !admits(true, Some(1), true, Some(2)),
+            "of another authority"
+        );
+        assert!(
+            admits(true, None, true, Some(2)),
+            "none is asked for any more"
+        );
     }
 }

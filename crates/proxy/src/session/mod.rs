@@ -99,6 +99,8 @@ pub(crate) struct Session {
     connection_id: u32,
     /// What makes the connection to the server fit for a password, as it was made.
     trust: LinkTrust,
+    /// The authority whose certificate the client had to show when it connected.
+    client_authority: Option<[u8; 32]>,
 }
 
 /// How long what the server said last is waited for. It has arrived with the end of the connection,
@@ -137,6 +139,12 @@ impl Session {
             "logged in"
         );
         let mut client = login.client;
+        // a reload may have come while the password was on its way
+        let is_tls = client.transport().is_tls();
+        if let Err(error) = shared.login.must_admit(is_tls, login.client_authority) {
+            crate::login::tell(&mut client, &error);
+            return Err(Failure::Client(WireError::Closed));
+        }
         let state = match State::read(
             &mut server,
             login.family,
@@ -196,6 +204,7 @@ impl Session {
             meter,
             connection_id: login.connection_id,
             trust: login.trust,
+            client_authority: login.client_authority,
         };
         session.state.changed = false;
         session.state.announce(u16::from(login.charset));
@@ -252,7 +261,7 @@ impl Session {
     /// Takes over the configuration that holds now. What the session has prepared is planned again
     /// before it is executed next, if plans rest on something else by now.
     #[cold]
-    fn adopt(&mut self) {
+    pub(super) fn adopt(&mut self) {
         let next = self.live.current();
         let keeps_plans = Arc::ptr_eq(&next.accounts, &self.shared.accounts);
         self.shared = next;
@@ -507,6 +516,13 @@ impl Session {
     }
 
     fn change_user(&mut self) -> Outcome<()> {
+        // it is a login
+        let is_tls = self.client.transport().is_tls();
+        let admitted = self.shared.login.must_admit(is_tls, self.client_authority);
+        if let Err(error) = admitted {
+            crate::login::tell(&mut self.client, &error);
+            return Err(Failure::Client(WireError::Closed));
+        }
         let payload = self.client.last_payload().to_vec();
         let done = crate::login::change_user(
             &mut self.client,

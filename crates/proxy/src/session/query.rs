@@ -355,6 +355,10 @@ impl Session {
             return self.relay_answer(question, &[]);
         }
         for (i, range) in parts.iter().enumerate() {
+            // each begins under what holds when its turn comes
+            if !self.live.is_current(&self.shared) {
+                self.adopt();
+            }
             let part = sql[range.clone()].to_vec();
             self.template
                 .read(&part, self.space.settings.lex)

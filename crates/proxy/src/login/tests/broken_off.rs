@@ -88,7 +88,8 @@ fn a_client_that_drips_its_login_is_not_waited_for() {
             whole: begin + whole,
             pace: None,
         };
-        let done = login(far, 1, &settings(backend), &timing);
+        let settings = Arc::new(settings(backend));
+        let done = login(far, 1, &|| settings.clone(), &timing);
         assert!(matches!(done, Err(LoginError::Client(e)) if e.is_timeout()));
         assert!(begin.elapsed() >= whole);
         server.join().unwrap();

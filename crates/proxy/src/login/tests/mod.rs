@@ -70,6 +70,7 @@ fn settings(backend: Backend) -> LoginSettings {
         backend,
         client_tls: None,
         requires_tls: false,
+        client_authority: None,
         backend_tls: BackendTls::Never,
         trust: LinkTrust::default(),
         trace: false,
@@ -150,11 +151,11 @@ fn play_with<C: Send, S: Send>(
             }
         };
         let client = scope.spawn(move || client(&mut near));
-        let settings = LoginSettings {
+        let settings = Arc::new(LoginSettings {
             trust,
             ..settings(backend)
-        };
-        let login = login(far, 1, &settings, &timing());
+        });
+        let login = login(far, 1, &|| settings.clone(), &timing());
         let server = server.join().unwrap();
         let client = client.join().unwrap();
         let _ = std::fs::remove_file(&path);

@@ -74,7 +74,9 @@ fn an_error_in_the_place_of_the_greeting_is_passed_on_as_it_is() {
 fn a_server_that_cannot_be_reached_is_an_error_in_the_first_packet() {
     let (mut client, far) = client_pair(Open);
     let nobody = Backend::Unix("/nonexistent/socket".into());
-    let error = login(far, 1, &settings(nobody), &timing()).err().unwrap();
+    let settings = Arc::new(settings(nobody));
+    let done = login(far, 1, &|| settings.clone(), &timing());
+    let error = done.err().unwrap();
     assert!(matches!(error, LoginError::Unreachable(_)));
     // `read_payload` checks that its sequence number is 0.
     let payload = get(&mut client);
