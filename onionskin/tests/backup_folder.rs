@@ -156,7 +156,9 @@ fn what_the_newest_needs_stays(scenery: &Scenery) {
     assert!(said.contains("0 files, 0 B removed"), "{said}");
     let port = scenery.server.port();
     assert!(said.contains("(dump of mariadb, "), "{said}");
-    assert!(said.contains(&format!(":{port} /tmp/os-")), "{said}");
+    let data = scenery.server.data_dir();
+    let is_told = said.contains(&format!(":{port} {}", data.display()));
+    assert!(is_told, "{said}");
     assert_eq!(left(scenery), ["dump", "first", "full", "second"]);
     fs::remove_file(scenery.home.path().join("backups/dump")).expect("removed");
     let said = scenery.must(&PRUNE);

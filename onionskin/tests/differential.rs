@@ -110,7 +110,7 @@ const STATEMENTS: usize = 11_000;
 /// The seed of every ordinary run, so that it finds the same each time; long runs take a new one.
 const SEED: u64 = 20_261_121;
 /// Cases of an ordinary run: whatever the threads do, these are run.
-const CASES: usize = 220;
+const CASES: usize = 232;
 const LONG_STATEMENTS: usize = 200_000;
 /// Sessions on each server.
 const SESSIONS: usize = 80;

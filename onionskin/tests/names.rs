@@ -345,8 +345,8 @@ fn several_statements_are_an_option(kind: Kind) {
     assert_eq!(count.unwrap(), "3");
 }
 
-/// With `lower_case_table_names = 1` the server finds a table by either spelling of its name. (MySQL
-/// takes the setting only for a data directory that was made under it.)
+/// With `lower_case_table_names = 1` the server finds a table by either spelling of its name.
+/// (MySQL takes the setting only for a data directory that was made under it.)
 fn names_without_letter_case(kind: Kind) {
     if kind == Kind::MySql {
         return;
@@ -383,8 +383,8 @@ fn names_without_letter_case(kind: Kind) {
     session.must("DROP TABLE Users");
 }
 
-/// Servers run what stands before an empty statement, say that it is a syntax error, and run nothing
-/// behind it.
+/// Servers run what stands before an empty statement, say that it is a syntax error, and run
+/// nothing behind it.
 fn an_empty_statement_ends_a_text_of_several(kind: Kind) {
     let Some(mut pair) = stage(kind) else { return };
     let first = "UPDATE Clients SET age = age + 1 WHERE Name = 'Beate'";

@@ -11,7 +11,7 @@ use std::time::Instant;
 use onionskin_plan::{Action, Catalog, Ddl, DdlPiece, Known, Plan, Verb, errors, inexact_key};
 use onionskin_schema::{TableName, actions_of, same_name, split_token_name};
 
-use crate::catalog::literal;
+use crate::catalog::{KeyedPlan, literal};
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 
@@ -93,8 +93,13 @@ impl Session {
     }
 
     /// Whether a foreign key that forbids a change says CASCADE or SET NULL in fact: the refusal.
-    pub(crate) fn refused_cascade(&mut self, message: &[u8]) -> Outcome<Option<Failure>> {
-        let text = String::from_utf8_lossy(message).into_owned();
+    pub(crate) fn refused_cascade(
+        &mut self,
+        failure: &Failure,
+        keyed: &KeyedPlan,
+    ) -> Outcome<Option<Failure>> {
+        let text = failure.servers_text().unwrap_or_default();
+        let text = String::from_utf8_lossy(&text).into_owned();
         let Some((child, constraint, token)) = referring(&text) else {
             return Ok(None);
         };
@@ -102,6 +107,9 @@ impl Session {
             return Ok(None);
         };
         self.server.settle()?;
+        // the client may ask for it
+        self.keep_list_of(failure, keyed)?;
+        self.current.interfered = true;
         let rows = self.server.rows(
             format!(
                 "SELECT CAST(COLUMN_COMMENT AS BINARY) FROM information_schema.COLUMNS \

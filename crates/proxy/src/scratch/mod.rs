@@ -125,9 +125,10 @@ impl Session {
             .into());
         }
         self.with_engine(scratch, |session, engine| {
-            let asked = session.ask_for_documents(scratch, sql)?;
-            session.server.flush()?;
-            let documents = session.documents(scratch, asked)?;
+            let server = &mut session.server;
+            let asked = documents::ask(server, session.state.family, scratch, sql)?;
+            server.flush()?;
+            let documents = documents::answers(server, scratch, asked)?;
             let settings = settings::of_session(
                 &mut session.server,
                 engine,
@@ -357,7 +358,8 @@ impl Session {
                 texts.extend(limit.map(|limit| set(limit).into_bytes()));
             }
         }
-        let of_documents = self.ask_for_documents(scratch, values.sql)?;
+        let family = self.state.family;
+        let of_documents = documents::ask(&mut self.server, family, scratch, values.sql)?;
         let asked = settings::question(&engine.variables, &scratch.variables);
         let of_settings = self.server.put_query(&asked)?;
         let mut begun = Vec::new();
@@ -390,7 +392,7 @@ impl Session {
         self.server.flush()?;
         let changes = change.is_some();
         let done = (|| {
-            let documents = self.documents(scratch, of_documents)?;
+            let documents = documents::answers(&mut self.server, scratch, of_documents)?;
             self.make_tables(engine, scratch, &documents)?;
             let settings = settings::answer(
                 &mut self.server,

@@ -232,9 +232,9 @@ impl Session {
         let Err(failure) = done else {
             return Ok(None);
         };
-        if let Failure::Server { code, message, .. } = failure
+        if let Failure::Server { code, .. } = failure
             && *code == REFERENCED_ROW
-            && let Some(refusal) = self.refused_cascade(message)?
+            && let Some(refusal) = self.refused_cascade(failure, keyed)?
         {
             return Err(refusal);
         }
