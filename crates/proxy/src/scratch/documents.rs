@@ -26,12 +26,7 @@ pub struct Asked {
 pub type Documents = HashSet<usize>;
 
 /// Asks for the tables that have plain texts. The questions are not sent yet.
-pub fn ask(
-    server: &mut Server,
-    family: Family,
-    scratch: &Scratch,
-    sql: &[u8],
-) -> Outcome<Asked> {
+pub fn ask(server: &mut Server, family: Family, scratch: &Scratch, sql: &[u8]) -> Outcome<Asked> {
     const WORD: &[u8] = b"json";
     let mut words = sql.windows(WORD.len());
     let in_functions = words.any(|word| word.eq_ignore_ascii_case(WORD));
@@ -56,11 +51,7 @@ pub fn ask(
 }
 
 /// Reads the answers, for each table.
-pub fn answers(
-    server: &mut Server,
-    scratch: &Scratch,
-    asked: Asked,
-) -> Outcome<Vec<Documents>> {
+pub fn answers(server: &mut Server, scratch: &Scratch, asked: Asked) -> Outcome<Vec<Documents>> {
     let mut found = Vec::with_capacity(scratch.reads.len());
     for (read, question) in scratch.reads.iter().zip(asked.questions) {
         let Some(question) = question else {
