@@ -8,7 +8,7 @@ use onionskin_schema::{
     TableName, identifier, mark_references, plain_mark, plain_mark_statement, same_name,
 };
 
-use crate::catalog::literal;
+use crate::catalog::{literal, texts};
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 
@@ -31,7 +31,7 @@ impl Session {
         let server = &mut self.server;
         let without_keys = |sql: &str| match sql.contains("KEY_COLUMN_USAGE") {
             true => Ok::<_, Failure>(Vec::new()),
-            false => texts(server.rows(sql.as_bytes())),
+            false => texts(server, sql),
         };
         mark_references(&config.policy, &mut bare, without_keys, tag)?;
         let mut statements = Vec::new();
@@ -72,22 +72,20 @@ impl Session {
                 Err(failure) => return Err(failure),
             }
         }
-        self.shared.accounts.forget(names);
+        self.live.forget(names);
         Ok(())
     }
 
     /// The foreign keys of a table: the constraint's name, and one of its columns.
     pub(crate) fn foreign_keys_of(&mut self, table: &TableName) -> Outcome<Vec<(String, String)>> {
-        let rows = texts(self.server.rows(
-            format!(
-                "SELECT CAST(CONSTRAINT_NAME AS BINARY), CAST(COLUMN_NAME AS BINARY) \
-                 FROM information_schema.KEY_COLUMN_USAGE \
-                 WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} AND REFERENCED_COLUMN_NAME IS NOT NULL",
-                literal(&table.database),
-                literal(&table.name)
-            )
-            .as_bytes(),
-        ))?;
+        let sql = format!(
+            "SELECT CAST(CONSTRAINT_NAME AS BINARY), CAST(COLUMN_NAME AS BINARY) \
+             FROM information_schema.KEY_COLUMN_USAGE \
+             WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} AND REFERENCED_COLUMN_NAME IS NOT NULL",
+            literal(&table.database),
+            literal(&table.name)
+        );
+        let rows = texts(&mut self.server, &sql)?;
         let pairs = rows.into_iter().filter_map(|row| {
             let mut cells = row.into_iter().flatten();
             Some((cells.next()?, cells.next()?))
@@ -107,12 +105,4 @@ fn needs_mark(kept: &KeptPlain, keys: &[(String, String)], is_marked: bool) -> b
         true => is_renamed || kept.drops_columns,
         false => loses_key,
     }
-}
-
-fn texts(rows: Outcome<Vec<Vec<Option<Vec<u8>>>>>) -> Outcome<Vec<Vec<Option<String>>>> {
-    let text = |cell: Vec<u8>| String::from_utf8_lossy(&cell).into_owned();
-    let rows = rows?.into_iter();
-    Ok(rows
-        .map(|row| row.into_iter().map(|cell| cell.map(text)).collect())
-        .collect())
 }

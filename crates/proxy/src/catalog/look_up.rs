@@ -281,7 +281,7 @@ impl Account {
 }
 
 /// The rows that the server answers a query with.
-fn texts(server: &mut Server, sql: &str) -> Outcome<Vec<Vec<Option<String>>>> {
+pub(crate) fn texts(server: &mut Server, sql: &str) -> Outcome<Vec<Vec<Option<String>>>> {
     let text = |cell: Vec<u8>| String::from_utf8_lossy(&cell).into_owned();
     let rows = server.rows(sql.as_bytes())?.into_iter();
     Ok(rows

@@ -41,7 +41,7 @@ use names::is_virtual;
 use temporary::{Temporary, TemporaryTables};
 
 pub(crate) use keyed_plan::cipher_of;
-pub(crate) use look_up::LookUp;
+pub(crate) use look_up::{LookUp, texts};
 pub(crate) use names::literal;
 pub(crate) use plans::{KeyedPlan, PlanSpace, PlanSpaces};
 pub(crate) use rows::{is_locked, tables};
