@@ -6,9 +6,10 @@
 //! |---|---|
 //! | `init`, `serve`, `explain`, `demo` | the commands of the proxy |
 //! | `reload` | the commands `reload` and `check`, and what a running proxy does then |
+//! | `status` | how the running proxy is |
 //! | `setup`, `flattened`, `differences` | what a configuration comes to, and how another one differs from it |
 //! | `service`, `control`, `sockets`, `notify` | what an operator has a running proxy do, and by which ways |
-//! | `admin` | the administration address: `/live`, `/ready`, `/metrics` |
+//! | `admin` | the administration address: `/live`, `/ready`, `/metrics`, `/status` |
 //! | `keys` | the data keys and the passphrase of `keys.json` |
 //! | `seal`, `open`, `verify`, `backup`, `restore` | the commands of sealed streams |
 //! | `migrate` | changes a table while it is written |
@@ -61,6 +62,7 @@ mod serve;
 mod service;
 mod setup;
 mod sockets;
+mod status;
 mod stream_io;
 mod stream_keys;
 mod termination;
@@ -86,6 +88,7 @@ enum Command {
     Serve(serve::Serve),
     Check(reload::Check),
     Reload(reload::Reload),
+    Status(status::Show),
     Explain(explain::Explain),
     Demo(demo::Demo),
     Keys(keys::Keys),
@@ -111,6 +114,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(passed),
         Command::Check(check) => check.run(),
         Command::Reload(reload) => reload.run(),
+        Command::Status(status) => status.run(),
         Command::Explain(explain) => explain.run(),
         Command::Demo(demo) => demo.run(),
         Command::Keys(keys) => keys.run(),

@@ -57,7 +57,7 @@ impl Reload {
 }
 
 /// The control socket alone: what else is wrong with the file, the proxy says.
-fn control_of(path: &Path) -> Result<PathBuf, CommandError> {
+pub fn control_of(path: &Path) -> Result<PathBuf, CommandError> {
     let none = || {
         CommandError::Control(format!(
             "{} names no control socket: set control = \"/run/onionskin/control.sock\" and start the proxy anew, or send it SIGHUP",

@@ -4,6 +4,7 @@ use std::{
     net::ToSocketAddrs,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use clap::Args;
@@ -141,7 +142,13 @@ impl Serve {
             file.handover,
             has_servers,
         );
-        let admin = admin.map(|admin| admin.serve(&proxy)).transpose();
+        if admin.is_some() || control.is_some() {
+            let observer = proxy.observer().map_err(system("watching the server"))?;
+            service.keep_observer(Arc::new(observer));
+        }
+        let admin = admin.zip(service.observer());
+        let admin = admin.map(|(admin, observer)| admin.serve(observer));
+        let admin = admin.transpose();
         service.keep_admin(admin.map_err(system("serving the administration address"))?);
         // The program before goes on until here, whatever has failed.
         sockets.finish()?;

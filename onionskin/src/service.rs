@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use onionskin_proxy::Stopper;
+use onionskin_proxy::{Observer, Stopper};
 use parking_lot::Mutex;
 use signal_hook::{
     consts::{SIGHUP, SIGUSR2},
@@ -36,6 +36,7 @@ pub struct Service {
     /// Where clients connect.
     listener: Mutex<Option<TcpListener>>,
     admin: Mutex<Option<admin::Served>>,
+    observer: Mutex<Option<Arc<Observer>>>,
     control: Mutex<Option<control::Served>>,
     /// How long sessions go on after a handover.
     patience: Mutex<Duration>,
@@ -73,6 +74,7 @@ impl Service {
             stopper,
             listener: Mutex::new(Some(listener)),
             admin: Mutex::default(),
+            observer: Mutex::default(),
             control: Mutex::default(),
             patience: Mutex::new(patience),
             has_servers,
@@ -86,6 +88,16 @@ impl Service {
     /// The administration address, while it is served.
     pub fn keep_admin(&self, admin: Option<admin::Served>) {
         *self.admin.lock() = admin;
+    }
+
+    /// What tells how the proxy is.
+    pub fn keep_observer(&self, observer: Arc<Observer>) {
+        *self.observer.lock() = Some(observer);
+    }
+
+    /// The same, if anybody may ask.
+    pub fn observer(&self) -> Option<Arc<Observer>> {
+        self.observer.lock().clone()
     }
 
     /// Serves the control socket.
@@ -165,8 +177,19 @@ impl Service {
                 Ok(differences) => say(&mut stream, Verdict::Done, &would(&differences)),
                 Err(error) => say(&mut stream, Verdict::Refused, &sentence(&error)),
             },
+            Request::Status => match self.status() {
+                Ok(status) => say(&mut stream, Verdict::Done, &status),
+                Err(why) => say(&mut stream, Verdict::Refused, &why),
+            },
             Request::TakeOver => self.hand_over(&mut stream),
         }
+    }
+
+    /// How the proxy is, as JSON.
+    fn status(&self) -> Result<String, String> {
+        let observer = self.observer();
+        let observer = observer.ok_or("this proxy has not begun to serve")?;
+        serde_json::to_string(&observer.status()).map_err(|error| error.to_string())
     }
 
     /// Reads the configuration anew. What has come of it is in the log, too.

@@ -4,6 +4,8 @@
 
 #[path = "admin/metrics.rs"]
 mod metrics;
+#[path = "admin/status.rs"]
+mod status;
 mod support;
 
 use std::fs;
@@ -65,7 +67,7 @@ fn send(port: u16, request: &[u8]) -> Option<Answer> {
 }
 
 fn ask(port: u16, method: &str, path: &str, headers: &str) -> Answer {
-    let request = format!("{method} {path} HTTP/1.1\r\nHost: test\r\n{headers}\r\n");
+    let request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
     send(port, request.as_bytes()).expect("an answer")
 }
 

@@ -73,6 +73,7 @@ impl Job {
         let moves = self.moves(&state, &names, family);
         self.must_be_followed(&moves)?;
         moves.must_be_permitted(&mut control)?;
+        moves.must_be_alone(&mut control)?;
         must_stay_plain(&mut control, &state, operation, &old)?;
         let beside = self.named_elsewhere(&mut control, operation, &old)?;
         match is_again {
@@ -256,6 +257,7 @@ impl Job {
         let moves = self.moves(&state, &names, family);
         self.must_be_followed(&moves)?;
         moves.must_be_permitted(&mut control)?;
+        moves.must_be_alone(&mut control)?;
         must_stay_plain(&mut control, &state, operation, &old)?;
         let beside = self.named_elsewhere(&mut control, operation, &old)?;
         let mut lines: Vec<String> = beside

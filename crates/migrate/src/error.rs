@@ -92,6 +92,11 @@ pub enum MigrateError {
         /// What happened at the last attempt.
         reason: String,
     },
+    /// The tables cannot be exchanged, however often it is tried.
+    #[error(
+        "the table cannot be switched: {0}; nothing is lost: mend it and --resume, or give it up with --abort"
+    )]
+    CannotSwitch(String),
     /// Another migration of this table runs.
     #[error(
         "another process is migrating {0}, or its sessions have not ended yet: try again in a moment"

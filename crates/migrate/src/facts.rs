@@ -236,10 +236,23 @@ pub(crate) fn definition(session: &mut Session, database: &str, table: &str) -> 
 
 /// The comment of a table in the session's database; `None` if there is no such table.
 pub(crate) fn comment(session: &mut Session, table: &str) -> Result<Option<String>> {
+    let is_table = is_named("TABLE_NAME", &name_literal(table));
+    comment_where(
+        session,
+        &format!("TABLE_SCHEMA = DATABASE() AND {is_table}"),
+    )
+}
+
+/// Whether a table is in a database.
+pub(crate) fn is_in(session: &mut Session, database: &str, table: &str) -> Result<bool> {
+    let is_table = names_table(["TABLE_SCHEMA", "TABLE_NAME"], database, table);
+    Ok(comment_where(session, &is_table)?.is_some())
+}
+
+fn comment_where(session: &mut Session, condition: &str) -> Result<Option<String>> {
     let rows = session
         .texts(&format!(
-            "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND {}",
-            is_named("TABLE_NAME", &name_literal(table))
+            "SELECT TABLE_COMMENT FROM information_schema.TABLES WHERE {condition}"
         ))
         .map_err(MigrateError::sql("reading the table's definition"))?;
     let row = rows.into_iter().next();

@@ -45,7 +45,7 @@ use onionskin_schema::{identifier, same_name};
 use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
-use crate::facts::Facts;
+use crate::facts::{Facts, is_in};
 use crate::foreign_catalog::{indexes, pointing_at, same};
 use crate::job::Job;
 use crate::preflight::Names;
@@ -327,6 +327,37 @@ impl Moves<'_> {
             let parent = (key.parent_database.as_str(), key.parent.as_str());
             let needed = ["SELECT", "REFERENCES", "LOCK TABLES"];
             privileges::must_have(session, &needed, parent, why)?;
+        }
+        Ok(())
+    }
+
+    /// An error if a table that hangs together with this one by foreign keys is being migrated: the
+    /// switch of one changes the definition of the other, which ends the other's migration, hours
+    /// of copying later. Two that begin at the same moment may not see each other, and then one of
+    /// them ends so.
+    pub fn must_be_alone(&self, session: &mut Session) -> Result<()> {
+        let names = self.keys.iter().flat_map(|key| {
+            [
+                (&key.database, &key.table),
+                (&key.parent_database, &key.parent),
+            ]
+        });
+        let names: BTreeSet<_> = names.collect();
+        for (database, table) in names {
+            if same_name(database, self.database) && same_name(table, self.table) {
+                continue;
+            }
+            let checkpoint = Names::of(table).checkpoint;
+            if is_in(session, database, &checkpoint)? {
+                return Err(MigrateError::Refused {
+                    table: format!("{}.{}", self.database, self.table),
+                    reason: format!(
+                        "{database}.{table}, with which it hangs together by a foreign key, is being migrated \
+                         (there is a table {checkpoint}), and each of the two would end the other: let that one end first, \
+                         or give it up with --abort"
+                    ),
+                });
+            }
         }
         Ok(())
     }

@@ -111,6 +111,19 @@ struct Renamer {
 enum Attempt {
     Done(Duration),
     Again(String),
+    /// It would fail again.
+    Never(String),
+}
+
+impl Attempt {
+    /// One that has failed so. `what` says what could not be done.
+    fn failed(what: &str, error: &SqlError) -> Self {
+        let reason = format!("{what}: {}", error.message);
+        match error.is_lasting() {
+            true => Attempt::Never(reason),
+            false => Attempt::Again(reason),
+        }
+    }
 }
 
 impl Switch<'_> {
@@ -136,12 +149,12 @@ impl Switch<'_> {
                         stragglers,
                     });
                 }
+                Attempt::Never(reason) => {
+                    self.settle(engine)?;
+                    return Err(MigrateError::CannotSwitch(reason));
+                }
                 Attempt::Again(why) => {
-                    self.triggers.settle(&mut engine.control, Moment::Before)?;
-                    for told in self.moves.settle(&mut engine.control, Moment::Before)? {
-                        engine.progress.note(told);
-                    }
-                    engine.state.locked_at = None;
+                    self.settle(engine)?;
                     engine
                         .progress
                         .note(format!("the switch is tried again: {why}"));
@@ -160,6 +173,16 @@ impl Switch<'_> {
             attempts: ATTEMPTS,
             reason,
         })
+    }
+
+    /// After an attempt that has failed: triggers and keys are where they were before.
+    fn settle(&self, engine: &mut Engine) -> Result<()> {
+        self.triggers.settle(&mut engine.control, Moment::Before)?;
+        for told in self.moves.settle(&mut engine.control, Moment::Before)? {
+            engine.progress.note(told);
+        }
+        engine.state.locked_at = None;
+        Ok(())
     }
 
     fn session(&self, engine: &Engine) -> Result<Session> {
@@ -218,8 +241,8 @@ impl Switch<'_> {
             match self.moves.make_all_explicit(&mut locker) {
                 Ok(()) => *is_explicit = true,
                 Err(MigrateError::Sql { doing, source }) if source.code != 0 => {
-                    let reason = format!("foreign keys are held up: {doing}: {}", source.message);
-                    return Ok(Attempt::Again(reason));
+                    let what = format!("foreign keys are held up: {doing}");
+                    return Ok(Attempt::failed(&what, &source));
                 }
                 Err(error) => return Err(error),
             }
@@ -254,10 +277,7 @@ impl Switch<'_> {
         if let Err(error) = locker.run(&format!("LOCK TABLES {}", locks.join(", "))) {
             return match error.code {
                 0 => Err(error.into()),
-                _ => Ok(Attempt::Again(format!(
-                    "the table cannot be locked: {}",
-                    error.message
-                ))),
+                _ => Ok(Attempt::failed("the table cannot be locked", &error)),
             };
         }
         engine.brake.release();
@@ -342,10 +362,7 @@ impl Switch<'_> {
             Err(error) if error.code == 0 => Err(error.into()),
             Err(error) => {
                 locker.run("UNLOCK TABLES")?;
-                Ok(Some(Attempt::Again(format!(
-                    "triggers cannot be made: {}",
-                    error.message
-                ))))
+                Ok(Some(Attempt::failed("triggers cannot be made", &error)))
             }
         }
     }
@@ -365,10 +382,10 @@ impl Switch<'_> {
         }
         self.moves.mend(locker, Moment::Before)?;
         locker.run("UNLOCK TABLES")?;
-        Ok(Some(Attempt::Again(format!(
-            "foreign keys cannot be moved: {}",
-            error.message
-        ))))
+        Ok(Some(Attempt::failed(
+            "foreign keys cannot be moved",
+            &error,
+        )))
     }
 
     /// Under the lock: reads the log to its end and writes what is left. Why the lock has to be
@@ -442,7 +459,7 @@ impl Switch<'_> {
         error: SqlError,
         begun: Instant,
     ) -> Result<Attempt> {
-        let SqlError { code, message } = error;
+        let code = error.code;
         if code == 0 {
             let id = locker.id();
             drop(locker);
@@ -450,9 +467,7 @@ impl Switch<'_> {
         }
         match code == 0 && self.is_done(&mut engine.control)? {
             true => Ok(Attempt::Done(begun.elapsed())),
-            false => Ok(Attempt::Again(format!(
-                "the tables could not be renamed: {message}"
-            ))),
+            false => Ok(Attempt::failed("the tables could not be renamed", &error)),
         }
     }
 

@@ -119,6 +119,41 @@ impl Template {
         Ok(true)
     }
 
+    /// The shape for people to read: `?` in the place of literals, and `…` in that of more of them
+    /// or more rows. No literal is in it; names are. It ends at `most` characters, and before a
+    /// comment that servers execute: its text may hold literals.
+    pub fn shown(&self, most: usize) -> String {
+        let comment = self.key.windows(2).position(|two| two == b"/*");
+        let key = &self.key[..comment.unwrap_or(self.key.len())];
+        let mut shown: Vec<u8> = Vec::with_capacity(key.len());
+        let mut bytes = key.iter().copied().enumerate().peekable();
+        while let Some((at, byte)) = bytes.next() {
+            match byte {
+                LITERAL => {
+                    bytes.next(); // its kind
+                    if !begins_time(&key[..at]) {
+                        put_mark(&mut shown);
+                    }
+                }
+                ROWS => {
+                    shown.extend_from_slice(", …".as_bytes());
+                    // behind the end: the number of rows
+                    while bytes.next_if(|(_, b)| b.is_ascii_digit()).is_some() {}
+                }
+                b'?' => put_mark(&mut shown),
+                byte => shown.push(byte),
+            }
+        }
+        if comment.is_some() {
+            shown.extend_from_slice("/*…".as_bytes());
+        }
+        let text = String::from_utf8_lossy(&shown);
+        match text.char_indices().nth(most) {
+            None => text.into_owned(),
+            Some((cut, _)) => format!("{}…", &text[..cut]),
+        }
+    }
+
     fn clear(&mut self) {
         self.key.clear();
         self.literals.clear();
@@ -261,6 +296,21 @@ impl Template {
     }
 }
 
+/// Adds the mark of a literal, or of one more in a list of them.
+fn put_mark(shown: &mut Vec<u8>) {
+    let list = shown.trim_ascii_end().strip_suffix(b",");
+    let list = list.map(<[u8]>::trim_ascii_end);
+    let more = "?, …".as_bytes();
+    match list.map(|list| (list.len(), list.ends_with(b"?"), list.ends_with(more))) {
+        Some((end, true, _)) => {
+            shown.truncate(end);
+            shown.extend_from_slice(", …".as_bytes());
+        }
+        Some((end, _, true)) => shown.truncate(end),
+        _ => shown.push(b'?'),
+    }
+}
+
 /// Whether a key ends within `NOW(`, so that digits come next.
 fn begins_time(key: &[u8]) -> bool {
     let Some(name) = key.trim_ascii_end().strip_suffix(b"(") else {
@@ -389,6 +439,36 @@ mod tests {
         assert!(t.rows.is_none());
         assert_eq!(t.literals.len(), 3);
         assert_ne!(t.key, read("INSERT INTO t VALUES (1,NULL)").key);
+    }
+
+    #[test]
+    fn a_shape_is_shown_without_literals() {
+        let shown = |sql: &str| read(sql).shown(80);
+        for (sql, wanted) in [
+            (
+                "SELECT a /* 7 */ FROM t WHERE b = 'x' AND c IN (1,2 , 3)",
+                "SELECT a FROM t WHERE b = ? AND c IN (?, …)",
+            ),
+            ("SELECT b+1, -2.5, x'00', 5", "SELECT b+?, -?, ?, …"),
+            (
+                "SELECT NOW(6), `a b`, c IN (?,?)",
+                "SELECT NOW(6), `a b`, c IN (?, …)",
+            ),
+            (
+                "INSERT INTO t VALUES (1,'a'),(2,'b') ON DUPLICATE KEY UPDATE a = 5",
+                "INSERT INTO t VALUES (?, …), … ON DUPLICATE KEY UPDATE a = ?",
+            ),
+        ] {
+            assert_eq!(shown(sql), wanted);
+        }
+        assert_eq!(read("SELECT ä, bc").shown(8), "SELECT ä…");
+        assert_eq!(
+            shown("SELECT a /*!50000 , 'secret*/ more' */ FROM t"),
+            "SELECT a /*…"
+        );
+        // the number of rows is in the key and is not shown
+        let sql = "INSERT INTO t VALUES (1),(2) ON DUPLICATE KEY UPDATE a = a";
+        assert!(!shown(sql).contains('2'));
     }
 
     #[test]

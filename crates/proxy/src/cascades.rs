@@ -3,92 +3,159 @@
 //!
 //! The key on the server refuses the change of a row that others refer to. The client is told that
 //! it is this side that cannot do it, not that the key forbids it. Two kinds of statements would
-//! not get as far: under IGNORE servers skip the row, and a text that changes in letter case alone
-//! has the same token. They are refused before they are sent.
+//! not get as far. They are refused before they are sent.
+//!
+//! - Under IGNORE servers skip the row.
+//! - A text that changes in letter case alone has the same token, so to the server it is the same
+//!   key: whatever the foreign key says, even RESTRICT, is not done ([`crate::letters`]).
 
 use std::time::Instant;
 
-use onionskin_plan::{Action, Catalog, Ddl, DdlPiece, Known, Plan, Verb, errors, inexact_key};
+use onionskin_plan::{
+    Action, Catalog, Ddl, DdlPiece, Effect, Known, Plan, Verb, errors, inexact_key,
+};
 use onionskin_schema::{TableName, actions_of, same_name, split_token_name};
 
 use crate::catalog::{KeyedPlan, literal};
 use crate::error::{Failure, Outcome};
-use crate::session::Session;
+use crate::session::{Execution, Session};
 
 impl Session {
     /// Refuses a statement that may leave undone what a foreign key says, without an error of the
     /// server's.
-    pub(crate) fn must_not_cascade(&mut self, plan: &Plan) -> Outcome<()> {
-        let facts = &plan.facts;
-        let changes = matches!(facts.verb, Verb::Update | Verb::Delete | Verb::Insert);
-        let skips = facts.ignore && changes;
-        let by_engine = changes && matches!(plan.action, Action::ScratchWrite(_));
-        if plan.rewritten.is_empty() && !skips && !by_engine {
+    pub(crate) fn must_not_cascade(&mut self, execution: &Execution) -> Outcome<()> {
+        let plan = &execution.keyed.plan;
+        self.must_not_skip(plan)?;
+        let rewritten = rewritten(plan);
+        if rewritten.is_empty() {
             return Ok(());
         }
-        let mut columns = plan.rewritten.clone();
-        if skips || by_engine {
-            for name in &plan.names {
-                let Known::Table(table) = self.account.table(&name.database, &name.name) else {
-                    continue;
-                };
-                for (column, protection) in table.protected_columns() {
-                    let token = column.equality_column().map(|(name, _)| name.to_owned());
-                    let joins = protection.capabilities.join.is_some();
-                    match skips {
-                        true => columns.extend(token.filter(|_| joins)),
-                        false => columns.extend(inexact_key(column)),
-                    }
-                }
+        let Some(child) = self.referring_to(&rewritten, Actions::Any)? else {
+            return Ok(());
+        };
+        if matches!(plan.action, Action::Server { .. })
+            && self.keeps_letters(execution, &rewritten)?
+        {
+            return Ok(());
+        }
+        let about = format!(
+            "a key to which {child} refers, where a new value may differ from the present one in nothing that its token shows"
+        );
+        Err(Failure::refused(&errors::CASCADE, about))
+    }
+
+    /// Under IGNORE servers skip the rows that a key forbids to change, or change them all the same.
+    /// Where the key says CASCADE or SET NULL in fact, a plain server would do that, also behind the
+    /// CASCADE of another key.
+    #[inline]
+    pub(crate) fn must_not_skip(&mut self, plan: &Plan) -> Outcome<()> {
+        match plan.facts.ignore {
+            true => self.must_skip_nothing(plan),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn must_skip_nothing(&mut self, plan: &Plan) -> Outcome<()> {
+        let facts = &plan.facts;
+        let changes = match facts.verb {
+            Verb::Update | Verb::Delete => true,
+            // without the clause no row is changed that is there
+            Verb::Insert => plan.upsert.is_some() || !plan.rewritten.is_empty() || meets(plan),
+            _ => false,
+        };
+        if !changes {
+            return Ok(());
+        }
+        let mut columns = Vec::new();
+        for name in &plan.names {
+            if let Known::Table(table) = self.account.table(&name.database, &name.name) {
+                let protected = table.protected_columns();
+                let joined = protected.filter(|(_, p)| p.capabilities.join.is_some());
+                let tokens = joined.filter_map(|(column, _)| column.equality_column());
+                columns.extend(tokens.map(|(name, _)| name.to_owned()));
             }
         }
-        columns.sort_unstable();
-        columns.dedup();
-        if columns.is_empty() {
-            return Ok(());
+        let mut found = match columns.is_empty() {
+            true => None,
+            false => self.referring_to(&columns, Actions::OfTheProxy)?,
+        };
+        if found.is_none() && self.shared.accounts.knows_protected() {
+            found = self.behind_a_cascade()?;
         }
-        match self.cascading(&columns)? {
+        match found {
             None => Ok(()),
             Some(child) => {
-                let about = match skips {
-                    true => {
-                        format!("IGNORE, and a foreign key of {child} says CASCADE or SET NULL")
-                    }
-                    false => format!(
-                        "a new value of a key to which {child} refers with CASCADE or SET NULL"
-                    ),
-                };
+                let about =
+                    format!("IGNORE, and a foreign key of {child} says CASCADE or SET NULL");
                 Err(Failure::refused(&errors::CASCADE, about))
             }
         }
     }
 
-    /// A table that refers to one of these columns with an action that the server cannot do.
-    fn cascading(&mut self, columns: &[String]) -> Outcome<Option<String>> {
-        let list: Vec<String> = columns.iter().map(|name| literal(name)).collect();
-        let list = list.join(", ");
-        if let Some(found) = self.cascades.known(&list) {
-            return Ok(found);
-        }
-        let asked = Instant::now();
-        let rows = self.server.rows(
-            format!(
+    /// A table that refers to one of these token columns. A view's have the suffixes of the
+    /// table's, which no other column has.
+    fn referring_to(&mut self, columns: &[String], actions: Actions) -> Outcome<Option<String>> {
+        let suffix = |name: &String| name.rfind('$').map(|at| name[at..].replace('_', "\\_"));
+        let mut suffixes: Vec<String> = columns.iter().filter_map(suffix).collect();
+        suffixes.sort_unstable();
+        suffixes.dedup();
+        let backslash = match self.state.lex_mode().no_backslash_escapes {
+            true => "\\",
+            false => "\\\\",
+        };
+        let is_one = |suffix: &String| {
+            let pattern = format!("%{suffix}").replace('\\', backslash);
+            format!("k.REFERENCED_COLUMN_NAME LIKE '{pattern}'")
+        };
+        let conditions: Vec<String> = suffixes.iter().map(is_one).collect();
+        let conditions = conditions.join(" OR ");
+        let sql = match actions {
+            Actions::Any => format!(
+                "SELECT CAST(k.TABLE_NAME AS BINARY), 'any' FROM information_schema.KEY_COLUMN_USAGE k \
+                 WHERE ({conditions}) LIMIT 1"
+            ),
+            Actions::OfTheProxy => format!(
                 "SELECT DISTINCT CAST(c.TABLE_NAME AS BINARY), CAST(c.COLUMN_COMMENT AS BINARY) \
                  FROM information_schema.KEY_COLUMN_USAGE k JOIN information_schema.COLUMNS c \
                  ON c.TABLE_SCHEMA = k.TABLE_SCHEMA AND c.TABLE_NAME = k.TABLE_NAME \
-                 WHERE k.REFERENCED_COLUMN_NAME IN ({list}) AND c.COLUMN_COMMENT LIKE 'onionskin:_|%'"
-            )
-            .as_bytes(),
-        )?;
+                 WHERE ({conditions}) AND c.COLUMN_COMMENT LIKE 'onionskin:%'"
+            ),
+        };
+        self.child_by(sql, actions)
+    }
+
+    /// A table whose foreign key says CASCADE or SET NULL in fact, and refers to a table whose rows
+    /// the server itself deletes or changes by CASCADE.
+    fn behind_a_cascade(&mut self) -> Outcome<Option<String>> {
+        let sql = "SELECT DISTINCT CAST(c.TABLE_NAME AS BINARY), CAST(c.COLUMN_COMMENT AS BINARY) \
+             FROM information_schema.REFERENTIAL_CONSTRAINTS r \
+             JOIN information_schema.KEY_COLUMN_USAGE k \
+             ON k.REFERENCED_TABLE_SCHEMA = r.CONSTRAINT_SCHEMA AND k.REFERENCED_TABLE_NAME = r.TABLE_NAME \
+             JOIN information_schema.COLUMNS c \
+             ON c.TABLE_SCHEMA = k.TABLE_SCHEMA AND c.TABLE_NAME = k.TABLE_NAME \
+             WHERE 'CASCADE' IN (r.DELETE_RULE, r.UPDATE_RULE) AND c.COLUMN_COMMENT LIKE 'onionskin:%'";
+        self.child_by(sql.to_owned(), Actions::OfTheProxy)
+    }
+
+    /// The first table of an answer, rows of which are tables and comments of their columns.
+    fn child_by(&mut self, sql: String, actions: Actions) -> Outcome<Option<String>> {
+        let generation = self.account.generation();
+        if let Some(found) = self.cascades.known(&sql, generation) {
+            return Ok(found);
+        }
+        let asked = Instant::now();
+        let rows = self.server.rows(sql.as_bytes())?;
         let found = rows.into_iter().find_map(|row| {
             let mut cells = row.into_iter().flatten();
             let (table, comment) = (cells.next()?, cells.next()?);
-            let actions = actions_of(&String::from_utf8_lossy(&comment));
-            actions
-                .any()
-                .then(|| String::from_utf8_lossy(&table).into_owned())
+            let counts = match actions {
+                Actions::Any => true,
+                Actions::OfTheProxy => actions_of(&String::from_utf8_lossy(&comment)).any(),
+            };
+            counts.then(|| String::from_utf8_lossy(&table).into_owned())
         });
-        self.cascades.note(list, asked, found.clone());
+        self.cascades.note(sql, generation, asked, found.clone());
         Ok(found)
     }
 
@@ -168,6 +235,54 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Which foreign keys count.
+#[derive(Clone, Copy)]
+enum Actions {
+    /// All.
+    Any,
+    /// Those whose actions the server does not know.
+    OfTheProxy,
+}
+
+/// Whether new rows may change rows that are there.
+fn meets(plan: &Plan) -> bool {
+    match &plan.action {
+        Action::ScratchWrite(write) => {
+            matches!(&write.effect, Effect::Insert(new) if new.met.is_some())
+        }
+        _ => false,
+    }
+}
+
+/// Token columns of keys that may get values which differ where their tokens do not.
+fn rewritten(plan: &Plan) -> Vec<String> {
+    let mut columns = plan.rewritten.clone();
+    let replaces = plan.facts.verb == Verb::Replace;
+    match &plan.action {
+        Action::Server { .. } if replaces => {
+            let used = plan.columns.iter().map(|used| used.column());
+            columns.extend(used.filter_map(inexact_key));
+        }
+        Action::ScratchWrite(write) => match &write.effect {
+            Effect::Update(targets) => {
+                for target in targets {
+                    let table = &write.scratch.reads[target.read].table;
+                    let written = target.columns.iter().map(|c| &table.columns[c.index]);
+                    columns.extend(written.filter_map(inexact_key));
+                }
+            }
+            Effect::Insert(new) if replaces || new.met.is_some() => {
+                columns.extend(new.table.columns.iter().filter_map(inexact_key));
+            }
+            _ => {}
+        },
+        _ => {}
+    }
+    columns.sort_unstable();
+    columns.dedup();
+    columns
 }
 
 /// The table that refers to the row, the constraint, and its first column, by the text of the

@@ -14,6 +14,7 @@ use onionskin_schema::{COMMENT_MARK, NewColumn, PinnedTable, Pins, Policy, Table
 use onionskin_value::Family;
 
 use crate::config::{Config, FunctionsConfig};
+use crate::status::shown_by;
 
 /// What there is to say about a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -357,20 +358,7 @@ fn without_tags(text: &str) -> String {
 
 /// What a column's definition tells the server.
 fn learned_of_definition(column: &NewColumn) -> String {
-    let capabilities = column.capabilities.list();
-    let of_values: Vec<&str> = capabilities
-        .iter()
-        .map(|word| match word.as_str() {
-            "range" => "their order",
-            "like" => "which runs of three characters they share",
-            "eq" => "which are equal",
-            _ => "which are equal to those of the other columns of their group",
-        })
-        .collect();
-    let of_values = match of_values.as_slice() {
-        [] => "nothing but lengths".to_owned(),
-        several => several.join(", "),
-    };
+    let of_values = shown_by(&column.capabilities);
     format!(
         "{}: its name, type and default; of values to come, {of_values}",
         column.name

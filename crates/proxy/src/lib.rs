@@ -9,6 +9,7 @@
 //! | `watch` | one thread that sees the ends of all connections |
 //! | `metrics` | what is counted, and how it is told |
 //! | `observer`, `pulse` | what an operator may know of a running proxy; whether its servers are there |
+//! | `status`, `refused` | all that is told of a running proxy; statements that were refused, by shape |
 //! | `login` | the relayed handshake, TLS on both sides |
 //! | `session` | the loop: read a command, plan, bind, run, open, write |
 //! | `state` | what the server's session tracking says about the session |
@@ -56,6 +57,7 @@ mod hex;
 #[doc(hidden)]
 pub mod hot_path;
 mod keep_alive;
+mod letters;
 mod listener;
 mod live;
 mod login;
@@ -75,6 +77,7 @@ mod present;
 mod pulse;
 mod rarest;
 mod refit;
+mod refused;
 mod registry;
 mod renewal;
 mod row_delete;
@@ -86,6 +89,7 @@ mod set_lock;
 mod show;
 mod shown;
 mod state;
+mod status;
 mod temporary;
 mod unique_keys;
 mod unusual;
@@ -103,6 +107,8 @@ pub use metrics::{Exposition, METRICS, MetricHelp};
 pub use network::Network;
 pub use observer::{Observer, Part};
 pub use pins::{PinError, PinFile, findings_at_start};
+pub use refused::{Help, Refused};
+pub use status::{Counted, PartState, ProtectedColumn, ProtectedTable, Statements, Status};
 
 /// What all sessions share under one configuration.
 pub(crate) struct Shared {
@@ -117,6 +123,8 @@ pub(crate) struct Shared {
     pub cell_memory: Arc<row_update::CellMemory>,
     /// What is counted, if anything is.
     pub metrics: Option<Arc<metrics::Metrics>>,
+    /// Statements that were refused.
+    pub refused: Arc<refused::RefusedShapes>,
 }
 
 impl Shared {
@@ -136,6 +144,7 @@ impl Shared {
             accounts: Arc::new(catalog::Accounts::new(rules(&config, 0))),
             told: Arc::default(),
             metrics: config.counts.then(|| Arc::new(metrics::Metrics::new())),
+            refused: Arc::default(),
             config,
             cell_memory: Arc::default(),
         })
@@ -174,6 +183,7 @@ impl Shared {
                 false => Arc::default(),
             },
             metrics: self.metrics.clone(),
+            refused: self.refused.clone(),
             config,
         })
     }

@@ -22,6 +22,9 @@ pub(crate) struct NextTransaction {
     asked: u64,
     /// A statement has failed since, and only the server knows whether that was the transaction.
     is_unclear: bool,
+    /// Without autocommit, a statement has failed that the server has not seen. It would have begun
+    /// a transaction with it.
+    would_have_begun: bool,
 }
 
 /// Nothing was looked for: the grammar is wrong, a variable, a character set or a prepared
@@ -64,6 +67,13 @@ impl Session {
         }
     }
 
+    /// The same, whatever was said before: that may have been taken back with a statement whose
+    /// values could not be bound.
+    pub(crate) fn repeat_next_transaction(&mut self) -> Outcome<()> {
+        self.next_transaction.asked = u64::MAX;
+        self.say_next_transaction()
+    }
+
     #[cold]
     fn say_again(&mut self) -> Outcome<()> {
         if self.server.asked() == self.next_transaction.asked {
@@ -92,8 +102,35 @@ impl Session {
             self.next_transaction = NextTransaction {
                 said: vec![b"SET TRANSACTION READ ONLY".to_vec()],
                 asked: self.server.asked(),
-                is_unclear: false,
+                ..NextTransaction::default()
             };
+        }
+    }
+
+    /// The client gets an error that the server has not raised.
+    #[cold]
+    pub(crate) fn may_have_begun(&mut self, failure: &Failure) {
+        let begins = match failure {
+            Failure::Value(_) => true,
+            // MySQL resolves names first
+            Failure::Refused(refusal) => {
+                self.state.family == Family::MariaDb && refusal.coded().is_some()
+            }
+            _ => false,
+        };
+        let known = StatusFlags::AUTOCOMMIT | StatusFlags::IN_TRANS;
+        if begins && !self.server.status.intersects(known) {
+            self.next_transaction.would_have_begun = true;
+        }
+    }
+
+    /// Refuses `SET TRANSACTION` where a server may be in a transaction that it has not begun here:
+    /// it would say so.
+    #[inline]
+    pub(crate) fn must_know_transaction(&self, facts: &Facts) -> Outcome<()> {
+        match facts.next_transaction && self.next_transaction.would_have_begun {
+            true => Err(NotUnderstood::TransactionUnclear.into()),
+            false => Ok(()),
         }
     }
 
@@ -101,6 +138,10 @@ impl Session {
     /// gone with its statement.
     #[inline]
     pub(crate) fn learn_savepoints(&mut self, facts: &Facts) {
+        let is_known = StatusFlags::AUTOCOMMIT | StatusFlags::IN_TRANS;
+        if facts.bounds_transaction || self.server.status.intersects(is_known) {
+            self.next_transaction.would_have_begun = false;
+        }
         if let Some(savepoints) = facts.savepoints {
             let ends_at_once = StatusFlags::AUTOCOMMIT | StatusFlags::IN_TRANS;
             let is_kept = self.server.status & ends_at_once != StatusFlags::AUTOCOMMIT;

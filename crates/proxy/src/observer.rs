@@ -13,6 +13,7 @@ use crate::live::Live;
 use crate::login::{LoginSettings, probe};
 use crate::metrics::{Exposition, Gauges, encode};
 use crate::pulse::Pulse;
+use crate::status::{Counted, PartState, Status, protected};
 
 /// How long the server may take to be reached, greet, and refuse a login.
 const PROBE: Duration = Duration::from_secs(5);
@@ -101,6 +102,29 @@ impl Observer {
             edition: shared.edition,
         };
         Some(encode(metrics, gauges, form))
+    }
+
+    /// All that there is to tell.
+    pub fn status(&self) -> Status {
+        let shared = self.live.current();
+        let parts = self.parts().into_iter().map(|part| PartState {
+            name: part.name.into(),
+            fault: part.fault,
+        });
+        let (refused, forgotten) = shared.refused.list();
+        Status {
+            version: env!("CARGO_PKG_VERSION").into(),
+            started: self.started,
+            now: since_1970(),
+            configuration: shared.edition,
+            parts: parts.collect(),
+            sessions: shared.sessions.logged_in() as u64,
+            engine: shared.config.scratch.is_some(),
+            counted: shared.metrics.as_ref().map(|metrics| Counted::of(metrics)),
+            protected: protected(&shared.accounts),
+            refused,
+            forgotten,
+        }
     }
 
     fn server_fault(&self) -> Option<String> {

@@ -25,6 +25,14 @@ impl SqlError {
         self.code == LOCK_WAIT
     }
 
+    /// Whether it fails in the same way however often it is sent: the account lacks a privilege, or
+    /// a foreign key and the table that it points at do not fit.
+    pub fn is_lasting(&self) -> bool {
+        const PRIVILEGES: [u16; 6] = [1044, 1045, 1142, 1143, 1227, 1370];
+        const FOREIGN_KEYS: [u16; 6] = [1005, 1215, 1822, 1824, 3780, 6125];
+        PRIVILEGES.contains(&self.code) || FOREIGN_KEYS.contains(&self.code)
+    }
+
     /// Whether the statement was rolled back for another transaction's sake and may simply be sent
     /// again.
     pub fn is_deadlock(&self) -> bool {

@@ -1,28 +1,33 @@
 //! What is answered to what.
 
 use std::fmt::Write as _;
+use std::net::IpAddr;
+use std::sync::Arc;
 
 use onionskin_proxy::{Exposition, Observer};
 use parking_lot::RwLock;
 
+use super::page::{PAGE, policy};
 use super::request::{Request, Unread};
 use super::token::Token;
 
 const PLAIN: &str = "text/plain; charset=utf-8";
+const HTML: &str = "text/html; charset=utf-8";
+const JSON: &str = "application/json";
 
 /// An answer, before it is bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
     status: (u16, &'static str),
     kind: &'static str,
-    /// One more header.
-    header: Option<&'static str>,
+    /// More headers, without the end of the last line.
+    header: Option<String>,
     body: String,
 }
 
 /// Knows the answers.
 pub struct Clerk {
-    observer: Observer,
+    observer: Arc<Observer>,
     token: RwLock<Option<Token>>,
 }
 
@@ -36,8 +41,8 @@ impl Answer {
         }
     }
 
-    fn with(mut self, header: &'static str) -> Self {
-        self.header = Some(header);
+    fn with(mut self, header: impl Into<String>) -> Self {
+        self.header = Some(header.into());
         self
     }
 
@@ -67,7 +72,7 @@ impl Answer {
             self.kind,
             self.body.len()
         );
-        if let Some(header) = self.header {
+        if let Some(header) = &self.header {
             let _ = write!(text, "{header}\r\n");
         }
         text += "Cache-Control: no-store\r\nConnection: close\r\n\r\n";
@@ -91,7 +96,7 @@ enum Access {
 
 impl Clerk {
     /// Tells what the observer sees; to those who show the token, if there is one.
-    pub fn new(observer: Observer, token: Option<Token>) -> Self {
+    pub fn new(observer: Arc<Observer>, token: Option<Token>) -> Self {
         Clerk {
             observer,
             token: RwLock::new(token),
@@ -109,9 +114,10 @@ impl Clerk {
         if access == Access::None {
             return unauthorized();
         }
-        let known = matches!(&*request.path, "/live" | "/ready" | "/metrics");
-        if !known {
-            return Answer::plain(404, "Not Found", "there are /live, /ready and /metrics\n");
+        let known = ["/live", "/ready", "/metrics", "/status", "/status.json"];
+        if !known.contains(&&*request.path) {
+            let there = "there are /live, /ready, /metrics, /status and /status.json\n";
+            return Answer::plain(404, "Not Found", there);
         }
         if !matches!(&*request.method, "GET" | "HEAD") {
             return Answer::plain(405, "Method Not Allowed", "GET or HEAD\n")
@@ -120,6 +126,12 @@ impl Clerk {
         match &*request.path {
             "/live" => Answer::plain(200, "OK", "live\n"),
             "/ready" => self.ready(access),
+            // it holds nothing by itself
+            "/status" => Answer {
+                kind: HTML,
+                ..Answer::plain(200, "OK", PAGE).with(policy())
+            },
+            "/status.json" if access == Access::Full => self.status(request),
             _ if access != Access::Full => unauthorized(),
             _ => self.metrics(&request.accept),
         }
@@ -151,6 +163,23 @@ impl Clerk {
         }
     }
 
+    /// Names and shapes are for those who may ask. Without a token these are the programs of this
+    /// machine; a page that a browser has from elsewhere is none of them, and could ask under a
+    /// name that it has made point here.
+    fn status(&self, request: &Request) -> Answer {
+        if self.token.read().is_none() && !is_here(&request.host) {
+            let why = "ask by an IP address, or as localhost\n";
+            return Answer::plain(403, "Forbidden", why);
+        }
+        match serde_json::to_string(&self.observer.status()) {
+            Ok(text) => Answer {
+                kind: JSON,
+                ..Answer::plain(200, "OK", text + "\n").with("X-Content-Type-Options: nosniff")
+            },
+            Err(error) => Answer::plain(500, "Internal Server Error", format!("{error}\n")),
+        }
+    }
+
     fn ready(&self, access: Access) -> Answer {
         let parts = self.observer.parts();
         let ready = parts.iter().all(|part| part.fault.is_none());
@@ -168,6 +197,16 @@ impl Clerk {
     }
 }
 
+/// Whether the `Host` of a request is an address, or this machine by its own name.
+fn is_here(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
+        _ => host,
+    };
+    let name = name.trim_start_matches('[').trim_end_matches(']');
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+}
+
 fn unauthorized() -> Answer {
     Answer::plain(
         401,
@@ -180,6 +219,22 @@ fn unauthorized() -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_that_are_here() {
+        for here in [
+            "127.0.0.1",
+            "127.0.0.1:3380",
+            "[::1]:3380",
+            "LOCALHOST:1",
+            "10.0.0.7",
+        ] {
+            assert!(is_here(here), "{here}");
+        }
+        for elsewhere in ["", "evil.example", "localhost.evil.example:80", "1.2.3.4.x"] {
+            assert!(!is_here(elsewhere), "{elsewhere}");
+        }
+    }
 
     #[test]
     fn a_head_has_the_length_and_not_the_body() {

@@ -5,6 +5,7 @@
 //! | `/live` | 200 while the process runs |
 //! | `/ready` | 200 if new sessions can be served, 503 otherwise |
 //! | `/metrics` | what has been counted |
+//! | `/status`, `/status.json` | all that there is to tell: a page for people, JSON for programs |
 //!
 //! It listens on a loopback address, on a Unix socket, or, with a token, anywhere. All of it is
 //! bounded: threads that block, so many connections at once and no more, one request for each of
@@ -18,10 +19,12 @@
 //! | `desk` | connections: how many, for how long, and who has to go first |
 //! | `request` | the head of a request, read within bounds |
 //! | `answer` | what is answered to what |
+//! | `page` | the status page |
 
 mod address;
 mod answer;
 mod desk;
+mod page;
 mod request;
 mod token;
 
@@ -30,7 +33,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 
-use onionskin_proxy::{Gate, Proxy};
+use onionskin_proxy::{Gate, Observer};
 
 pub use address::{AdminAddress, SocketFile, bind_unix};
 pub use token::Token;
@@ -111,8 +114,8 @@ impl Admin {
     }
 
     /// Begins to answer.
-    pub fn serve(self, proxy: &Proxy) -> io::Result<Served> {
-        let clerk = Clerk::new(proxy.observer()?, self.token);
+    pub fn serve(self, observer: Arc<Observer>) -> io::Result<Served> {
+        let clerk = Clerk::new(observer, self.token);
         let file = self.listener.file();
         tracing::info!("administration address {}", self.listener);
         let desk = Arc::new(Desk::new(clerk));

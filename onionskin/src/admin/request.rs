@@ -19,6 +19,8 @@ pub struct Request {
     pub method: String,
     /// Without what follows a question mark.
     pub path: String,
+    /// By which name the client asks; empty if it does not say, or says two.
+    pub host: String,
     /// What the client takes.
     pub accept: String,
     /// As it was sent, if it was.
@@ -94,6 +96,15 @@ fn parse(bytes: &[u8]) -> Result<Option<Request>, Unread> {
         path: text(parsed.path.and_then(|path| path.split('?').next())),
         ..Request::default()
     };
+    let is_host = |header: &&httparse::Header| header.name.eq_ignore_ascii_case("host");
+    if let [host] = *parsed
+        .headers
+        .iter()
+        .filter(|h| is_host(h))
+        .collect::<Vec<_>>()
+    {
+        request.host = String::from_utf8_lossy(host.value).trim().to_owned();
+    }
     for header in parsed.headers.iter() {
         if header.name.eq_ignore_ascii_case("authorization") {
             // Two of them are none: they may not agree.
@@ -118,7 +129,7 @@ mod tests {
         let head = b"GET /metrics?a=b HTTP/1.1\r\nHost: x\r\nACCEPT: text/plain\r\nauthorization: Bearer t\r\n\r\nrest";
         let request = parse(head).expect("sound").expect("whole");
         assert_eq!((&*request.method, &*request.path), ("GET", "/metrics"));
-        assert_eq!(request.accept, "text/plain,");
+        assert_eq!((&*request.host, &*request.accept), ("x", "text/plain,"));
         assert_eq!(request.authorization.as_deref(), Some(&b"Bearer t"[..]));
         for cut in 0..head.len() - 4 {
             assert_eq!(parse(&head[..cut]), Ok(None), "{cut}");

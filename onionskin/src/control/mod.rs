@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `reload` | the configuration is read anew and put in force |
 //! | `check PATH` | it is said what a reload with the configuration in this file would do |
+//! | `status` | how the proxy is, as JSON |
 //! | `take over` | the listening sockets are handed over ([`handover`]) |
 //!
 //! Who may connect: the socket has mode 0600, unless systemd has made it, and a peer must be of the
@@ -50,6 +51,8 @@ pub enum Request {
     Reload,
     /// `check PATH`
     Check(PathBuf),
+    /// `status`
+    Status,
     /// `take over`
     TakeOver,
 }
@@ -58,6 +61,7 @@ impl Request {
     fn parse(line: &str) -> Option<Request> {
         match line.split_once(' ') {
             None if line == "reload" => Some(Request::Reload),
+            None if line == "status" => Some(Request::Status),
             Some(("check", path)) => Some(Request::Check(path.into())),
             Some(("take", "over")) => Some(Request::TakeOver),
             _ => None,
@@ -353,6 +357,7 @@ mod tests {
     fn commands_are_read() {
         assert_eq!(Request::parse("reload"), Some(Request::Reload));
         assert_eq!(Request::parse("take over"), Some(Request::TakeOver));
+        assert_eq!(Request::parse("status"), Some(Request::Status));
         let check = Request::Check("/a b/c".into());
         assert_eq!(Request::parse("check /a b/c"), Some(check));
         for wrong in [

@@ -26,6 +26,8 @@ pub fn what_cannot_be_migrated_is_refused_and_what_was_begun_is_cleaned_up(kind:
     a_definition_that_rows_do_not_fit_into_is_given_up(&server, &mut session, &before);
     a_postponed_switch_keeps_later_writes(&server, &mut session);
     statements_of_others_are_not_overlooked(&server, &mut session);
+    neighbours_are_not_migrated_at_once(&server, &mut session);
+    a_switch_that_cannot_be_is_tried_once(&server, &mut session);
     let shown = must_migrate(&server, None, &["app.t", "--rebuild", "--dry-run"]);
     assert!(
         shown.contains("CREATE TABLE `t_onionskin_new` LIKE `t`") && shown.contains("RENAME TABLE"),
@@ -144,4 +146,48 @@ fn statements_of_others_are_not_overlooked(server: &Server, session: &mut Sessio
     let text = must_not_migrate(server, None, &["app.t", "--resume"]);
     assert!(text.contains("changed by another statement"), "{text}");
     must_migrate(server, None, &["app.t", "--abort"]);
+}
+
+/// The switch of one of two tables that hang together by a foreign key changes the other's
+/// definition, which would end the other's migration.
+fn neighbours_are_not_migrated_at_once(server: &Server, session: &mut Session) {
+    for (first, second) in [("child", "parent"), ("parent", "child")] {
+        let (first, second) = (format!("app.{first}"), format!("app.{second}"));
+        let postponed = [&*first, "--rebuild", "--cut-over", "postpone"];
+        must_migrate(server, None, &postponed);
+        for dry in [&[][..], &["--dry-run"]] {
+            let arguments = [&[&*second, "--rebuild"], dry].concat();
+            let text = must_not_migrate(server, None, &arguments);
+            assert!(text.contains("is being migrated"), "{text}");
+        }
+        // nothing was made for the second, and the first goes on
+        assert!(
+            !session
+                .text("SHOW TABLES")
+                .unwrap()
+                .contains(&format!("{}_onionskin", second.trim_start_matches("app.")))
+        );
+        must_migrate(server, None, &[&first, "--resume"]);
+        let name = first.trim_start_matches("app.");
+        session.must(&format!("DROP TABLE {name}_onionskin_old"));
+        must_migrate(server, None, &[&second, "--rebuild", "--drop-old"]);
+    }
+}
+
+/// A foreign key that cannot be made is the same at each attempt. Nobody waits for all of them.
+fn a_switch_that_cannot_be_is_tried_once(server: &Server, session: &mut Session) {
+    let postponed = ["app.child", "--rebuild", "--cut-over", "postpone"];
+    must_migrate(server, None, &postponed);
+    session.must("SET foreign_key_checks = 0");
+    session.must("DROP TABLE parent");
+    session.must("SET foreign_key_checks = 1");
+    let begun = std::time::Instant::now();
+    let text = must_not_migrate(server, None, &["app.child", "--resume"]);
+    assert!(text.contains("cannot be switched"), "{text}");
+    assert!(!text.contains("tried again"), "{text}");
+    assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
+    session.must("CREATE TABLE parent (id INT PRIMARY KEY)");
+    must_migrate(server, None, &["app.child", "--resume", "--drop-old"]);
+    let shown = session.text("SHOW CREATE TABLE child").unwrap();
+    assert!(shown.contains("REFERENCES `parent`"), "{shown}");
 }

@@ -320,6 +320,11 @@ impl Refusal {
         Refusal::new(entry, self.about.to_string())
     }
 
+    /// Its entry.
+    pub fn entry(&self) -> &'static Entry {
+        self.entry
+    }
+
     /// Whether this is its entry.
     pub fn is(&self, entry: &'static Entry) -> bool {
         self.entry == entry

@@ -295,6 +295,9 @@ reasons! {
         /// The server has forgotten it.
         TransactionForgotten =
             "what SET TRANSACTION said before a statement that failed; say it again";
+        /// An error of the proxy's own came before.
+        TransactionUnclear =
+            "SET TRANSACTION without autocommit, after a statement that failed; say COMMIT or ROLLBACK before it";
         /// It would hold for a statement of the proxy's own.
         TransactionAtOnce =
             "what SET TRANSACTION says of it; say it with SESSION, or begin a transaction";

@@ -42,6 +42,10 @@ impl<'a> Binder<'a> {
         if is_date && !among.range && matches!(bound, Ok(Bound::Between)) {
             return Err(unlike("a time of day in a list of dates"));
         }
+        // beside others, a moment before 1970 is above the zero date
+        if matches!(ty.kind, Kind::Timestamp { .. }) && matches!(bound, Ok(Bound::BelowAll)) {
+            return Ok(Bound::Between);
+        }
         bound
     }
 

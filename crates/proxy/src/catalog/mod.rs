@@ -97,6 +97,29 @@ impl Accounts {
             .sum()
     }
 
+    /// Whether any account knows a protected table.
+    pub fn knows_protected(&self) -> bool {
+        let is_protected = |entry: &Arc<Entry>| {
+            let table = entry.table.as_ref();
+            table.is_some_and(|table| table.is_protected())
+        };
+        let accounts: Vec<_> = self.shared.read().values().cloned().collect();
+        let mut accounts = accounts.iter();
+        accounts.any(|account| account.tables.read().values().any(is_protected))
+    }
+
+    /// The protected tables that accounts know; one may be there more than once.
+    pub fn protected(&self) -> Vec<Arc<Table>> {
+        let accounts: Vec<_> = self.shared.read().values().cloned().collect();
+        let mut protected = Vec::new();
+        for account in accounts {
+            let tables = account.tables.read();
+            let tables = tables.values().filter_map(|entry| entry.table.as_ref());
+            protected.extend(tables.filter(|t| t.is_protected() && !t.view).cloned());
+        }
+        protected
+    }
+
     pub fn get(&self, name: &str) -> Arc<Account> {
         if let Some(found) = self.shared.read().get(name) {
             return Arc::clone(found);

@@ -10,8 +10,9 @@ use crate::server_errors::NOT_NULL;
 use crate::session::{Session, StatementRun};
 
 /// Errors that a statement meets before it looks at a value: no privilege, no such table or column,
-/// its grammar, no such prepared statement, a transaction that only reads.
-const BEFORE_VALUES: [u16; 9] = [1044, 1045, 1046, 1054, 1064, 1142, 1146, 1243, 1792];
+/// its grammar, no such prepared statement, a transaction that only reads; on MySQL, a parameter in
+/// letters that a column's character set does not have.
+const BEFORE_VALUES: [u16; 10] = [1044, 1045, 1046, 1054, 1064, 1142, 1146, 1243, 1792, 3988];
 
 /// Who can tell of an error.
 enum Teller {

@@ -29,7 +29,7 @@ use onionskin_plan::errors;
 pub use exposition::{Exposition, METRICS, MetricHelp};
 pub(crate) use exposition::{Gauges, encode};
 pub(crate) use label::{KINDS, Kind, Label, TIERS, Tier};
-pub(crate) use latency::Latency;
+pub(crate) use latency::{Latency, Reading};
 pub(crate) use meter::{Ending, Meter};
 
 /// How a login ended.
@@ -137,6 +137,27 @@ impl Metrics {
         if let Some((_, count)) = self.refusals.iter().find(|(known, _)| *known == code) {
             add(count, 1);
         }
+    }
+
+    /// Nanoseconds that statements have waited for the server, for the engine, and the rest.
+    pub fn times(&self) -> (u64, u64, u64) {
+        let read = |time: &AtomicU64| time.load(Ordering::Relaxed);
+        (
+            read(&self.at_server),
+            read(&self.at_engine),
+            read(&self.in_proxy),
+        )
+    }
+
+    /// Cells that were sealed, and cells that were opened.
+    pub fn cells(&self) -> (u64, u64) {
+        let read = |cells: &AtomicU64| cells.load(Ordering::Relaxed);
+        (read(&self.sealed), read(&self.opened))
+    }
+
+    /// Statements of one tier and kind.
+    pub fn reading(&self, tier: Tier, kind: Kind) -> Reading {
+        self.statements[tier as usize][kind as usize].read()
     }
 
     /// Whether the server has answered a statement within this time.

@@ -70,6 +70,8 @@ pub(crate) struct Engine {
     pub server: Server,
     /// Answers that were not read yet, all of statements without rows.
     pending: Vec<Question>,
+    /// Statements that remove temporary tables in the end.
+    left: Vec<String>,
     databases: HashSet<String>,
     current: Option<String>,
     /// User variables were set.
@@ -183,6 +185,7 @@ impl Engine {
         let mut engine = Engine {
             server: Server::new(connection, capabilities, form),
             pending: Vec::new(),
+            left: Vec::new(),
             databases: HashSet::new(),
             current: None,
             has_variables: false,
@@ -398,9 +401,18 @@ impl Engine {
         )
     }
 
+    /// Keeps a statement that removes a temporary table for [`Engine::clean`]: what is asked at
+    /// once is given up with a statement that fails.
+    pub fn drop_in_the_end(&mut self, sql: String) {
+        self.left.push(sql);
+    }
+
     /// Back to the state in which tables are loaded; the tables go.
     pub fn clean(&mut self, tables: &[String]) -> Outcome<()> {
         self.put(self.loading.clone().as_bytes())?;
+        for sql in std::mem::take(&mut self.left) {
+            self.put(sql.as_bytes())?;
+        }
         if !tables.is_empty() {
             let sql = format!("DROP TEMPORARY TABLE IF EXISTS {}", tables.join(", "));
             self.put(sql.as_bytes())?;

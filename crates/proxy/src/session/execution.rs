@@ -110,7 +110,7 @@ impl Session {
         self.meter.runs(keyed.label);
         self.must_begin_at_once(&keyed.plan)?;
         self.tell_time(keyed)?;
-        self.must_not_cascade(&keyed.plan)?;
+        self.must_not_cascade(execution)?;
         if self.functions.opens() {
             return self.run_opening(execution);
         }

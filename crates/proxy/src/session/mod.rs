@@ -6,11 +6,13 @@
 //! | `planning` | plans, recalled or made |
 //! | `query` | `COM_QUERY`: one statement or several, and the second attempt after a stale snapshot |
 //! | `values` | a text's values bound, and what follows where one is wrong |
+//! | `noting` | what is noted of refused statements |
 //! | `relay` | answers that go through as they are |
 //! | `results` | results opened, and the packets that end an answer |
 //! | `texts` | the server's error texts in logical terms |
 
 mod execution;
+mod noting;
 mod planning;
 mod query;
 mod relay;
@@ -245,6 +247,7 @@ impl Session {
             Ok(goes_on) => goes_on,
             Err(failure) => {
                 self.meter.failed(failure.code());
+                self.note_refusal(&failure);
                 match failure.is_fatal() {
                     true => {
                         self.farewell(&failure);
@@ -560,11 +563,14 @@ impl Session {
             return Err(WireError::Closed);
         }
         // On MariaDB such a statement is the transaction of which something was said, and the
-        // server has not seen it.
+        // server has not seen it. Under settings that the proxy does not follow, what it shows of
+        // the error may be something else.
+        let is_ours = self.has_next_transaction() || !self.state.is_usual();
         let coded = match failure {
-            Failure::Refused(refusal) if self.has_next_transaction() => refusal.coded(),
+            Failure::Refused(refusal) if is_ours => refusal.coded(),
             _ => None,
         };
+        self.may_have_begun(failure);
         let coded = coded.map(Failure::Refused);
         let failure = coded.as_ref().unwrap_or(failure);
         if let Some(packet) = failure.packet() {

@@ -90,6 +90,8 @@ impl Session {
             && !self.functions.opens()
         {
             let facts = &found.plan.facts;
+            self.must_know_transaction(facts)?;
+            self.must_not_skip(&found.plan)?;
             self.current.note(facts);
             self.meter.recalled();
             self.meter.runs(found.label);
@@ -317,6 +319,7 @@ impl Session {
         let mut plans = Vec::with_capacity(parts.len());
         for range in &parts {
             let part = &sql[range.clone()];
+            self.current.part = Some(range.clone());
             self.template
                 .read(part, mode)
                 .map_err(|_| NotUnderstood::Words)?;
@@ -370,7 +373,9 @@ impl Session {
             // by other settings, a call may be in it
             self.must_not_call(&part)?;
             let last = i + 1 == parts.len() && empty.is_none();
-            if !self.one_of_several(&part, last)? {
+            let done = self.one_of_several(&part, last);
+            self.current.part = Some(range.clone());
+            if !done? {
                 return Ok(());
             }
             self.after_command();
@@ -414,6 +419,7 @@ impl Session {
         let from_variables = std::mem::take(&mut self.current.from_variables);
         self.will_keep_list(sql);
         let mut keyed = self.plan_or_free(sql)?;
+        self.must_know_transaction(&keyed.plan.facts)?;
         self.current.note(&keyed.plan.facts);
         if let Action::ByName(statement) = &keyed.plan.action {
             let done = self.by_name(statement, sql, whole);

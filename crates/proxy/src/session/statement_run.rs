@@ -1,6 +1,8 @@
 //! What lives for one statement: made when the client's command arrives, used up in what the
 //! client may ask about it afterwards.
 
+use std::ops::Range;
+
 use onionskin_plan::{Facts, Finds};
 use onionskin_schema::TableName;
 use onionskin_wire::StatusFlags;
@@ -20,6 +22,8 @@ pub(crate) struct StatementRun {
     pub relayed_of: Option<u64>,
     /// The end of an answer that is still to be written, while the server was asked about it.
     pub kept: Option<Vec<u8>>,
+    /// Of one among several, its place in the client's text.
+    pub part: Option<Range<usize>>,
     /// It is not the last of several: its answer says that more results follow.
     pub more_results: bool,
     /// Rows were written to the client.

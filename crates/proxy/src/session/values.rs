@@ -162,6 +162,13 @@ impl Session {
             // an INSERT alone would not show the rows
             return Err(of_a_met_row());
         }
+        if plan.probe.is_some() && (self.current.reads_only || self.has_next_transaction()) {
+            // the statement that changes rows is not sent
+            if let Some(failure) = self.read_only_error(plan)? {
+                return Err(failure);
+            }
+            self.say_next_transaction()?;
+        }
         let mut sql = Vec::new();
         let mut binder = execution.binder(&self.state, &mut self.buffers);
         binder.checks_moments = plan.probe.is_some();
@@ -236,7 +243,7 @@ impl Session {
         let mut command = vec![Command::StmtPrepare.to_byte()];
         command.extend_from_slice(format!("DELETE FROM {database}.{name} WHERE FALSE").as_bytes());
         self.server.settle()?;
-        self.say_next_transaction()?;
+        self.repeat_next_transaction()?;
         let question = self.server.put_command(&command)?;
         self.server.flush()?;
         self.server.begin(question)?;

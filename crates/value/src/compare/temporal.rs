@@ -165,10 +165,14 @@ fn date(
                     })
                 }
                 _ if is_number => Err(BAD),
-                // Below all moments, and above the zero date.
+                // Below all moments. To MariaDB it is above the zero date, to MySQL below that, too,
+                // unless it is one of several.
                 Err(_) | Ok(0) => {
                     temporal::write_timestamp(0, out);
-                    Ok(Comparand::Between)
+                    Ok(match ctx.family {
+                        Family::MariaDb => Comparand::Between,
+                        Family::MySql => Comparand::BelowAll,
+                    })
                 }
                 Ok(_) => Ok(Comparand::AboveAll),
             }

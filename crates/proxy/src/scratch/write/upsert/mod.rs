@@ -128,9 +128,9 @@ impl Session {
             engine.put(gone.as_bytes())?;
             self.upsert_rows(engine, &upsert, diagnostics)
         });
-        engine.put(drop_new(new).as_bytes())?;
+        engine.drop_in_the_end(drop_new(new));
         let gone = format!("DROP TEMPORARY TABLE IF EXISTS {}", full_name(&met.read));
-        engine.put(gone.as_bytes())?;
+        engine.drop_in_the_end(gone);
         finished
     }
 

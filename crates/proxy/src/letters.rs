@@ -1,0 +1,178 @@
+//! Values that differ where their tokens do not, in keys that others refer to.
+//!
+//! The token of a text in a collation without letter case is that of all its spellings. A foreign
+//! key on the server compares tokens: it does not see that `a` becomes `A`, and neither refuses the
+//! change nor carries it on. So before a statement writes such a key, the rows that have the token
+//! of a new value are read. If each of them has that value already, byte for byte, no row can
+//! change in this way.
+
+use std::sync::Arc;
+
+use onionskin_plan::{Action, OpenFrom, Piece, Purpose, ResultItem, Slot, Source};
+use onionskin_schema::{TokenKind, identifier};
+use onionskin_wire::Step;
+
+use crate::bind::Filled;
+use crate::error::{Failure, Outcome};
+use crate::open;
+use crate::session::{Execution, Session};
+
+/// Tokens that are asked about at once.
+const AT_ONCE: usize = 200;
+
+/// A new value: the place of its column among the plan's, its payload, and its token.
+type New = (usize, Vec<u8>, Vec<u8>);
+
+impl Session {
+    /// Whether no row can get a value with the token of its present one that is another value.
+    /// `columns` are token columns.
+    pub(crate) fn keeps_letters(
+        &mut self,
+        execution: &Execution,
+        columns: &[String],
+    ) -> Outcome<bool> {
+        let new = match self.stored_values(execution, columns) {
+            Ok(new) => new,
+            // the statement itself will find it
+            Err(Failure::Value(_)) => return Ok(true),
+            Err(failure) => return Err(failure),
+        };
+        for (n, (column, payload, token)) in new.iter().enumerate() {
+            let differs =
+                |(other, value, same): &New| other == column && same == token && value != payload;
+            if new[..n].iter().any(differs) {
+                return Ok(false);
+            }
+        }
+        let mut places: Vec<usize> = new.iter().map(|(column, ..)| *column).collect();
+        places.sort_unstable();
+        places.dedup();
+        for column in places {
+            let of_column: Vec<&New> = new.iter().filter(|(c, ..)| *c == column).collect();
+            for some in of_column.chunks(AT_ONCE) {
+                if !self.are_there_as_they_are(execution, column, some)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// What the statement stores in these columns.
+    fn stored_values(&mut self, execution: &Execution, columns: &[String]) -> Outcome<Vec<New>> {
+        let plan = &execution.keyed.plan;
+        let Action::Server { text, .. } = &plan.action else {
+            return Ok(Vec::new());
+        };
+        let is_meant = |column: usize| {
+            let token = plan.columns[column].column().equality_column();
+            token.is_some_and(|(name, _)| columns.iter().any(|c| c == name))
+        };
+        let mut stores: Vec<(usize, Source, u64)> = Vec::new();
+        let mut add = |piece: &Piece, base: usize, row: u64| {
+            if let Piece::Slot(slot) = piece
+                && slot.purpose == Purpose::Seal
+                && is_meant(slot.column)
+            {
+                stores.push((slot.column, slot.source.behind(base), row));
+            }
+        };
+        for piece in text {
+            match piece {
+                Piece::Rows {
+                    row,
+                    first_literal,
+                    per_row,
+                } => {
+                    for n in 0..execution.rows {
+                        let base = first_literal + n * per_row;
+                        row.iter().for_each(|piece| add(piece, base, n as u64 + 1));
+                    }
+                }
+                piece => add(piece, 0, 1),
+            }
+        }
+        let mut binder = execution.binder(&self.state, &mut self.buffers);
+        let mut new = Vec::with_capacity(stores.len());
+        for (column, source, row) in stores {
+            let Some(payload) = binder.stored_payload_of(column, source, row)? else {
+                continue;
+            };
+            let payload = payload.to_vec();
+            let slot = Slot {
+                column,
+                purpose: match plan.columns[column].column().equality_column() {
+                    Some((_, TokenKind::Order)) => Purpose::StoreOrder,
+                    _ => Purpose::StoreEquality,
+                },
+                source: Source::Null,
+                among: None,
+            };
+            if let Filled::Bytes(token) = binder.fill_payload(&slot, &payload)? {
+                let token = token.to_vec();
+                new.push((column, payload, token));
+            }
+        }
+        Ok(new)
+    }
+
+    /// Whether each row that has one of these tokens has the value that goes with it.
+    fn are_there_as_they_are(
+        &mut self,
+        execution: &Execution,
+        column: usize,
+        new: &[&New],
+    ) -> Outcome<bool> {
+        let keyed = execution.keyed;
+        let used = &keyed.plan.columns[column];
+        let Some((token, _)) = used.column().equality_column() else {
+            return Ok(false);
+        };
+        let digits = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+        let tokens = new
+            .iter()
+            .map(|(_, _, token)| format!("x'{}'", digits(token)));
+        let tokens: Vec<String> = tokens.collect();
+        let sql = format!(
+            "SELECT {} FROM {}.{} WHERE {} IN ({})",
+            identifier(used.sealed()),
+            identifier(&used.table.database),
+            identifier(&used.table.name),
+            identifier(token),
+            tokens.join(", ")
+        );
+        let question = self.server.put_query(sql.as_bytes())?;
+        self.server.flush()?;
+        self.server.begin(question)?;
+        let Step::ColumnCount(_) = self.server.step()? else {
+            return Err(self.server.error());
+        };
+        if self.server.step()? != Step::ColumnDef {
+            return Err(self.server.error());
+        }
+        let definitions = [self.server.payload().to_vec()];
+        let items = [ResultItem {
+            open: Some((column, OpenFrom::Sealed)),
+            ..ResultItem::plain()
+        }];
+        let (_, mut opener) = open::definitions(keyed, &items, &definitions, &self.state, false)?;
+        let shared = Arc::clone(&self.shared);
+        let mut is_known = true;
+        while !self.server.tracker.is_complete() {
+            match self.server.step()? {
+                Step::Row => {}
+                Step::Err => return Err(self.server.error()),
+                _ => continue,
+            }
+            let packet = self.server.connection.last_payload();
+            opener.cells(packet, &shared.config.keys, |_, cell| {
+                is_known &= new
+                    .iter()
+                    .any(|(_, value, _)| cell == Some(value.as_slice()));
+                Ok(())
+            })?;
+        }
+        self.meter.opened(opener.opened());
+        Ok(is_known)
+    }
+}

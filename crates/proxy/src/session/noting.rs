@@ -1,0 +1,94 @@
+//! What is noted of a statement that was refused: its shape, for [`crate::refused`].
+
+use onionskin_plan::{Action, Outcome as PlanOutcome, Request, Settings, Template, UseScratch};
+use onionskin_wire::messages::Command;
+
+use super::Session;
+use crate::error::Failure;
+use crate::refused::{Help, LENGTH, Met, help_of};
+
+/// In the place of a shape.
+const UNREAD: &str = "(a text that cannot be read)";
+
+impl Session {
+    /// The client's command ends with this failure. It is noted if it is a refusal, and not an
+    /// error that the server would raise as well.
+    #[cold]
+    pub(super) fn note_refusal(&mut self, failure: &Failure) {
+        let Failure::Refused(refusal) = failure else {
+            return;
+        };
+        if refusal.coded().is_some() {
+            return;
+        }
+        let Some(sql) = self.refused_text() else {
+            return;
+        };
+        let mut template = Template::default();
+        let is_read = template.read(&sql, self.space.settings.lex).is_ok();
+        std::mem::swap(&mut self.template, &mut template);
+        // in other character sets and modes a literal may look like a name
+        let is_read = is_read && self.reads_names();
+        std::mem::swap(&mut self.template, &mut template);
+        let met = Met {
+            entry: refusal.entry(),
+            shape: match is_read {
+                true => template.shown(LENGTH),
+                false => UNREAD.into(),
+            },
+            database: self.state.database.clone(),
+            message: refusal.message(),
+        };
+        self.shared.refused.met(met, || {
+            help_of(refusal.entry()).or_else(|| {
+                let has_help = is_read && self.engine_would_help(&sql, &template);
+                has_help.then_some(Help::Engine)
+            })
+        });
+    }
+
+    /// The text of the statement that the client's command is about; of one among several, its
+    /// part. What is read from the client in the middle of a statement is a file, of which nothing
+    /// is left at the end.
+    fn refused_text(&self) -> Option<Vec<u8>> {
+        let payload = self.client.last_payload();
+        let text = payload.get(1..).unwrap_or_default();
+        match Command::of(payload) {
+            Ok(Command::Query) => {
+                let part = self.current.part.clone();
+                let part = part.and_then(|part| text.get(part));
+                Some(part.unwrap_or(text).to_vec())
+            }
+            Ok(Command::StmtPrepare) => Some(text.to_vec()),
+            Ok(Command::StmtExecute) => self.statements.text_of(payload).map(<[u8]>::to_vec),
+            _ => None,
+        }
+    }
+
+    /// Whether the statement would be planned for a scratch engine, if there were one.
+    fn engine_would_help(&self, sql: &[u8], template: &Template) -> bool {
+        let without = &self.space.settings;
+        if without.scratch != UseScratch::Never || template.multiple {
+            return false;
+        }
+        let with = Settings {
+            scratch: UseScratch::IfNeeded,
+            ..without.clone()
+        };
+        let is_refused = |settings: &Settings| {
+            let outcome = onionskin_plan::plan(&Request {
+                sql,
+                template,
+                settings,
+                catalog: self.account.as_ref(),
+                policy: &self.shared.config.policy,
+            });
+            match outcome {
+                PlanOutcome::Plan(plan) => Some(matches!(plan.action, Action::Refuse(_))),
+                // nothing is looked up for it
+                PlanOutcome::Need(_) => None,
+            }
+        };
+        is_refused(without) == Some(true) && is_refused(&with) == Some(false)
+    }
+}
