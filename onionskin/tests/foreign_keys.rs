@@ -9,6 +9,8 @@ mod actions;
 mod attacks;
 #[path = "foreign_keys/dropped.rs"]
 mod dropped;
+#[path = "foreign_keys/letters.rs"]
+mod letters;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -25,6 +27,10 @@ use attacks::{
     odd_definitions_are_made_anew,
 };
 use dropped::{a_dropped_key_leaves_the_table_usable, marks_of_dropped_keys_are_no_excuse};
+use letters::{
+    a_key_that_comes_later_counts_at_once, ignore_is_refused_behind_another_cascade,
+    other_letters_of_a_referenced_key_are_refused, views_do_not_hide_a_referenced_key,
+};
 use support::*;
 
 on_both_servers!(
@@ -51,6 +57,10 @@ on_both_servers!(
     actions_are_not_left_undone,
     actions_are_authentic,
     a_missing_table_is_told_by_the_server,
+    other_letters_of_a_referenced_key_are_refused,
+    a_key_that_comes_later_counts_at_once,
+    views_do_not_hide_a_referenced_key,
+    ignore_is_refused_behind_another_cascade,
 );
 
 const EVERYTHING: &str = "enforce = true\n[protect.\"app.*\"]\n\"*\" = [\"eq\", \"range\"]\n";

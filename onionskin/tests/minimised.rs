@@ -29,8 +29,6 @@ on_both_servers!(
     lists_of_warnings_over_settings,
     warnings_of_values_beside_an_error,
     rows_to_be_changed_are_found_by_values_of_their_type,
-    what_does_not_fit_in_a_transaction_that_only_reads,
-    errors_of_the_proxy_begin_no_transaction_unsaid,
     parameters_beyond_a_character_set_end_a_statement_early,
 );
 
@@ -630,64 +628,6 @@ fn rows_to_be_changed_are_found_by_values_of_their_type(kind: Kind) {
         pair.same("SELECT * FROM changed ORDER BY id");
     }
     assert!(done > 0);
-}
-
-/// The change is not sent where it finds no row for a value that does not fit. That the transaction
-/// only reads is an error all the same.
-fn what_does_not_fit_in_a_transaction_that_only_reads(kind: Kind) {
-    let Some(mut pair) = filled(kind, false) else {
-        return;
-    };
-    pair.same("CREATE TABLE sets (id INT PRIMARY KEY, s SET('red', 'Green') {range})");
-    for begin in ["SET TRANSACTION READ ONLY", "START TRANSACTION READ ONLY"] {
-        for change in [
-            "UPDATE sets SET s = -129 WHERE id = 19",
-            "UPDATE sets SET s = 'blue' WHERE id = 19",
-            "UPDATE t SET k = 'x' WHERE id = 19",
-        ] {
-            pair.same(begin);
-            assert_eq!(pair.same_error(change), 1792, "{begin}; {change}");
-            pair.same("ROLLBACK");
-        }
-    }
-    // what was said of the next transaction is said of the change, too
-    pair.same("SET TRANSACTION READ WRITE");
-    pair.same("UPDATE sets SET s = 'blue' WHERE id = 19");
-    pair.same("UPDATE sets SET s = 'red' WHERE id = 19");
-}
-
-/// Without autocommit, servers begin a transaction by a statement that fails when its tables are
-/// open. Where the proxy has the error, the server has not seen the statement.
-fn errors_of_the_proxy_begin_no_transaction_unsaid(kind: Kind) {
-    let texts = "CREATE TABLE texts (id INT PRIMARY KEY, s TEXT COLLATE utf8mb4_bin {eq})";
-    let Some(mut pair) = Pair::of(kind, false, &[texts]) else {
-        return;
-    };
-    pair.same("SET autocommit = 0");
-    let fails = [
-        "SELECT nothing FROM texts",
-        "INSERT INTO texts VALUES (1, x'ff')",
-    ];
-    for fails in fails {
-        for ends in ["COMMIT", "ROLLBACK", "SET autocommit = 1"] {
-            pair.same_error(fails);
-            pair.same_or_refused("SET TRANSACTION READ ONLY");
-            pair.same_or_refused("INSERT INTO texts VALUES (2, 'b')");
-            // a session that is told of the doubt can go on
-            pair.same(ends);
-            pair.same("SET TRANSACTION READ WRITE");
-            pair.same("SELECT id FROM texts");
-            pair.same("ROLLBACK");
-            pair.same("SET autocommit = 0");
-        }
-    }
-    pair.same("SET autocommit = 1");
-    // what is shown of an error depends on settings that the proxy does not follow
-    pair.same("SET max_error_count = 0");
-    assert!(!pair.same_or_refused("SELECT nothing FROM texts"));
-    pair.same("SET max_error_count = DEFAULT");
-    assert_eq!(pair.same_error("SELECT nothing FROM texts"), 1054);
-    pair.same("SHOW WARNINGS");
 }
 
 /// MySQL: the parameter is looked at before any value is stored, so nothing is said of values.

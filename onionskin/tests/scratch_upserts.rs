@@ -15,6 +15,7 @@ on_both_servers!(
     rows_that_meet_the_same_row_count_as_there,
     sessions_that_count_lose_nothing,
     what_is_not_sound_is_refused,
+    a_failure_leaves_nothing_for_the_next_statement,
 );
 
 const TABLES: &str = "
@@ -359,4 +360,24 @@ fn what_is_not_sound_is_refused(kind: Kind) {
     findings.contents(&mut pair, "refusals");
     findings.both_ways(&mut pair, sql, &[]);
     findings.conclude(&mut pair, 0);
+}
+
+/// The rows that were met lie at the engine no longer when the clause has failed.
+fn a_failure_leaves_nothing_for_the_next_statement(kind: Kind) {
+    let Some(mut pair) = stage(kind) else { return };
+    let next = [
+        "SELECT UPPER(name), k + 1 FROM tally ORDER BY id",
+        "UPDATE tally SET c = CONCAT(c, 'x') WHERE LOWER(name) = 'anna'",
+        "DELETE FROM tally WHERE LOWER(name) = 'nobody'",
+        "INSERT INTO tally (name, k) VALUES ('anna', 1) ON DUPLICATE KEY UPDATE k = k + 1",
+    ];
+    for next in next {
+        let fails = "INSERT INTO tally (name, k) VALUES ('anna', 1) ON DUPLICATE KEY UPDATE k = k + 99999999999";
+        assert_eq!(pair.same_error(fails), 1264);
+        pair.same(next);
+    }
+    let keeps = "INSERT INTO tally (name, k) VALUES ('anna', 1) ON DUPLICATE KEY UPDATE name = CONCAT('be', 'rt'), k = k + 1";
+    let said = pair.say(keeps);
+    assert!(said.plain.starts_with("1062"), "{said:?}");
+    pair.same(next[0]);
 }

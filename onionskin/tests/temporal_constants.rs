@@ -22,6 +22,7 @@ mod plain_columns;
 #[path = "temporal_constants/moments.rs"]
 mod moments;
 
+use ::mysql::Value;
 use client::{Client, P, Seen};
 use constants::{COLUMNS, Constant};
 use moments::moments_beside_plain_columns_of_every_type;
@@ -39,6 +40,7 @@ on_both_servers!(
     user_variables_mean_what_they_mean_to_the_server,
     parameters_beside_plain_columns_stay_parameters,
     moments_beside_plain_columns_of_every_type,
+    moments_before_the_first_and_the_zero_date,
 );
 
 struct Scene {
@@ -347,6 +349,44 @@ fn types_that_no_server_binds_are_refused(kind: Kind) {
             let seen = scene.bare.execute(sql, &bound);
             let refused = matches!(seen, Seen::Refused(_) | Seen::Error(_));
             assert!(refused, "{code}: {sql}: {seen:?}");
+        }
+    }
+}
+
+/// To MariaDB a constant before 1970 is above the zero date, to MySQL below it, unless it is one of
+/// several.
+fn moments_before_the_first_and_the_zero_date(kind: Kind) {
+    let table = "CREATE TABLE z (id INT PRIMARY KEY, ts TIMESTAMP NULL {range}, p TIMESTAMP(3) NULL {range})";
+    for with_engine in [false, true] {
+        let Some(mut pair) = Pair::of(kind, with_engine, &[table]) else {
+            return;
+        };
+        pair.same("SET sql_mode = ''");
+        pair.same(
+            "INSERT INTO z VALUES (1, '0000-00-00', '0000-00-00'), (2, '2020-01-01', '2020-01-01'), (3, NULL, NULL)",
+        );
+        for column in ["ts", "p"] {
+            for operator in ["<", "<=", "=", ">=", ">", "<>", "<=>"] {
+                for constant in ["1969-01-01", "1000-01-01 10:00:00"] {
+                    for negated in ["", "NOT "] {
+                        let condition = format!("{negated}({column} {operator} '{constant}')");
+                        pair.same(&format!("SELECT id FROM z WHERE {condition} ORDER BY id"));
+                    }
+                    let sql = format!("SELECT id FROM z WHERE {column} {operator} ? ORDER BY id");
+                    pair.same_if_done_with(&sql, &[Value::from(constant)]);
+                }
+            }
+            for range in [
+                "BETWEEN '1960-01-01' AND '1969-01-01'",
+                "BETWEEN '1960-01-01' AND '2030-01-01'",
+                "NOT BETWEEN '1960-01-01' AND '1969-01-01'",
+                "IN ('1960-01-01', '1969-01-01')",
+                "NOT IN ('1960-01-01', '2020-01-01')",
+            ] {
+                pair.same_or_refused(&format!(
+                    "SELECT id FROM z WHERE {column} {range} ORDER BY id"
+                ));
+            }
         }
     }
 }

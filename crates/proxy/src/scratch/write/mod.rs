@@ -209,7 +209,16 @@ impl Session {
         for (target, ranks) in targets.iter().zip(&ranks) {
             written += match updates {
                 true => self.write_changed(engine, keyed, scratch, target, change, ranks)?,
-                false => self.delete_missing(engine, scratch, target, change)?,
+                false => {
+                    let gone = self.delete_missing(engine, scratch, target, change);
+                    gone.map_err(|failure| match failure {
+                        // the server would leave such rows, and delete the others
+                        Failure::Server { code, .. } if keyed.plan.facts.ignore => {
+                            NotUnderstood::IgnoreMeetsError(code).into()
+                        }
+                        failure => failure,
+                    })?
+                }
             };
         }
         let counted = match updates {
