@@ -16,6 +16,7 @@ on_both_servers!(
     sessions_that_count_lose_nothing,
     what_is_not_sound_is_refused,
     a_failure_leaves_nothing_for_the_next_statement,
+    zeros_keep_their_signs,
 );
 
 const TABLES: &str = "
@@ -380,4 +381,19 @@ fn a_failure_leaves_nothing_for_the_next_statement(kind: Kind) {
     let said = pair.say(keeps);
     assert!(said.plain.starts_with("1062"), "{said:?}");
     pair.same(next[0]);
+}
+
+/// The sign of a zero goes to the engine and comes back.
+fn zeros_keep_their_signs(kind: Kind) {
+    let table = "CREATE TABLE zeros (id INT PRIMARY KEY, d DOUBLE {}, f FLOAT {}, n INT {range})";
+    let Some(mut pair) = Pair::of(kind, true, &[table]) else {
+        return;
+    };
+    pair.same("INSERT INTO zeros VALUES (1, -0e0, -0e0, 1), (2, 0e0, 0e0, 2)");
+    let shown = "SELECT id, CONCAT(d), CONCAT(f), n + 0 FROM zeros ORDER BY id";
+    pair.same(shown);
+    pair.same("INSERT INTO zeros SELECT id + 10, d, f, n + 1 FROM zeros");
+    pair.same("UPDATE zeros SET n = n + 5 WHERE CONCAT(n) = '1'");
+    pair.same(shown);
+    pair.same("SELECT * FROM zeros ORDER BY id");
 }

@@ -239,9 +239,9 @@ reasons! {
         /// Which rows are left alone is not known before the server writes.
         IgnoreOfKey = "UPDATE IGNORE of a key";
         /// The server found such a row. Nothing was changed.
-        IgnoreMeetsKey = "UPDATE IGNORE where a row would get another's key";
+        IgnoreMeetsKey = "IGNORE where a row would get another's key";
         /// The server would make a warning of such an error. Nothing was changed.
-        IgnoreMeetsError(code: u16) = "UPDATE IGNORE where the server says error {code} of a row";
+        IgnoreMeetsError(code: u16) = "IGNORE where the server says error {code} of a row";
         /// The scratch engine computes values for protected tables only.
         InsertIntoPlain = "INSERT into a plain table";
         /// A part that the proxy does not know stands there.

@@ -559,6 +559,10 @@ impl<'r> Loader<'r> {
                 format_text(ty, payload, &ctx, &mut text).map_err(damaged)?;
                 if ty.is_numeric() || ty.kind == Kind::Year {
                     self.sql.extend_from_slice(&text);
+                    // without an exponent it is an integer, which has no sign
+                    if text == b"-0" {
+                        self.sql.extend_from_slice(b"e0");
+                    }
                 } else if ty.is_temporal() {
                     self.quote(&text);
                 } else {
