@@ -11,7 +11,8 @@ mod support;
 #[path = "canary_stale/accounts.rs"]
 mod accounts;
 
-use std::thread::sleep;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use ::mysql::prelude::Queryable;
@@ -30,6 +31,7 @@ on_both_servers!(
     roles_see_other_tables,
     questions_about_the_last_statement,
     a_transaction_that_sees_the_past,
+    questions_that_share_a_past,
 );
 
 /// In every value that must not be found.
@@ -646,5 +648,58 @@ fn a_transaction_that_sees_the_past(kind: Kind) {
         long.must("SELECT COUNT(*) FROM plain");
     }
     long.must("COMMIT");
+    two.conclude();
+}
+
+/// Without autocommit, the questions of a look-up are answered in one snapshot on MySQL. What the
+/// later ones find is as old as the first: it is not taken for what there is now, so that no new
+/// table is taken for none.
+fn questions_that_share_a_past(kind: Kind) {
+    let Some(mut two) = Two::start(kind) else {
+        return;
+    };
+    two.server
+        .connect()
+        .must("CREATE TABLE app.control (id INT)");
+    let control = format!("SELECT id FROM control WHERE '{CONTROL}' <> ''");
+    two.here.connect_to("app").must(&control);
+    let is_over = AtomicBool::new(false);
+    let proxy = &two.here;
+    let mut failed = Vec::new();
+    thread::scope(|scope| {
+        for asker in 0..3 {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                let mut session = proxy.connect_to("app");
+                session.must("SET autocommit = 0");
+                let mut n = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    // names that nobody knows yet, in databases that come and go
+                    let _ = session.run(&format!("SELECT 1 FROM new{}.unknown{asker}_{n}", n % 3));
+                    let _ = session.run("COMMIT");
+                    n += 1;
+                }
+            });
+        }
+        let mut session = proxy.connect();
+        let begun = Instant::now();
+        for n in 0.. {
+            if begun.elapsed() > Duration::from_secs(12) {
+                break;
+            }
+            let database = format!("new{}", n % 3);
+            session.must(&format!("CREATE DATABASE {database}"));
+            session.must(&format!("USE {database}"));
+            session
+                .must("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(60) ENCRYPTED FOR (eq))");
+            for id in 0..4 {
+                let sql = format!("INSERT INTO t (id, name) VALUES ({id}, '{SECRET}')");
+                failed.extend(session.run(&sql).err().map(|failure| failure.to_string()));
+            }
+            session.must(&format!("DROP DATABASE {database}"));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(failed, [""; 0]);
     two.conclude();
 }

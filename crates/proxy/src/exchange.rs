@@ -573,6 +573,12 @@ impl Server {
         self.keeps_snapshots && (self.is_in_transaction() || self.may_be_in_transaction)
     }
 
+    /// Whether questions that follow each other show what there was at the time of the first one:
+    /// without autocommit it begins a transaction, and MySQL answers the others in its snapshot.
+    pub fn questions_share_a_past(&self) -> bool {
+        self.keeps_snapshots && !self.status.contains(StatusFlags::AUTOCOMMIT)
+    }
+
     /// Whether what look-ups show may be older than a second.
     pub fn sees_an_old_past(&self) -> bool {
         let is_new = !self.may_be_in_transaction && now().saturating_sub(self.began) <= RECHECK;

@@ -47,6 +47,32 @@ pub(crate) use definitions::is_shown;
 pub(crate) use lists::{Lists, fold};
 pub(crate) use turns::Turns;
 
+/// When something was asked: what is found is no newer, and is not taken over in another epoch.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment {
+    pub began: u64,
+    pub epoch: u64,
+}
+
+impl Moment {
+    /// Now.
+    pub fn of(account: &Account) -> Moment {
+        Moment {
+            epoch: account.epoch(),
+            began: now(),
+        }
+    }
+
+    /// When a question is asked, of those that began at this moment. Where the server answers all of
+    /// them as it would have answered the first, that is the moment of each.
+    pub fn of_question(self, account: &Account, server: &Server) -> Moment {
+        match server.questions_share_a_past() {
+            true => self,
+            false => Moment::of(account),
+        }
+    }
+}
+
 impl Account {
     /// Whether something that the plan rests on is more than a second old. Marks it as used.
     #[inline]
@@ -224,10 +250,10 @@ impl Account {
         all: bool,
     ) -> Outcome<bool> {
         let mut changed = false;
+        let moment = Moment::of(self);
         // which databases there are has to be known before one is asked about
         for _ in 0..2 {
-            let epoch = self.epoch();
-            let began = now();
+            let Moment { epoch, began } = moment.of_question(self, server);
             let (wanted, is_known) = {
                 let lists = self.lists.read();
                 let asked: HashSet<&str> = names.iter().map(|n| n.database.as_str()).collect();

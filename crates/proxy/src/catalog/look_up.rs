@@ -11,11 +11,10 @@ use super::names::{is_virtual, literal, spellings};
 use super::rows::{hidden, is_locked, tables};
 use super::views::{base, broken_views};
 use super::{Account, Entry};
-use crate::age::now;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Definition, Server};
 use crate::parts::settle_parts;
-use crate::renewal::is_shown;
+use crate::renewal::{Moment, is_shown};
 
 /// As often, and after such a time each, a table is looked up again that a definition has locked.
 const LOCKED: (u32, Duration) = (50, Duration::from_millis(100));
@@ -78,6 +77,7 @@ impl Account {
     ) -> Outcome<bool> {
         let mut changed = self.make_room();
         changed |= self.refresh_pins(keys);
+        let moment = Moment::of(self);
         let past = match server.sees_the_past() {
             true => Some(self.tables_of_the_past(server, names)?),
             false => {
@@ -85,12 +85,12 @@ impl Account {
                 None
             }
         };
-        let (epoch, began) = (self.epoch(), now());
+        let Moment { began, epoch } = moment.of_question(self, server);
         let listed = self.listed(names, all, past.as_ref());
         changed |= listed.is_unclear;
         // whether there is one by now, a transaction that sees the past cannot tell
         let checked = if past.is_some() { 0 } else { began };
-        changed |= self.know_absent(listed.absent, checked);
+        changed |= self.know_absent(listed.absent, checked, epoch);
         let current = match past {
             Some(_) => Some(self.current_definitions(server, &listed.real)?),
             None => None,
@@ -131,10 +131,14 @@ impl Account {
         listed
     }
 
-    /// Takes names for those of no tables. Returns whether one was known as a table's.
-    fn know_absent(&self, names: Vec<TableName>, checked: u64) -> bool {
+    /// Takes names for those of no tables. Returns whether one was known as a table's, or names
+    /// were forgotten meanwhile.
+    fn know_absent(&self, names: Vec<TableName>, checked: u64, epoch: u64) -> bool {
         let mut changed = false;
         let mut tables = self.tables.write();
+        if self.epoch() != epoch {
+            return true;
+        }
         for name in names {
             if tables.get(&name).is_some_and(|e| e.table.is_none()) {
                 continue;
