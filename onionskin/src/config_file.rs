@@ -11,7 +11,7 @@ use std::{
 };
 
 use onionskin_keys::Suite;
-use onionskin_proxy::{Backend, FunctionsConfig, LoginLimits, Network, ScratchConfig};
+use onionskin_proxy::{Backend, EnginePlace, FunctionsConfig, LoginLimits, Network, ScratchConfig};
 use onionskin_schema::{Policy, SchemaError};
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -19,6 +19,7 @@ use crate::admin::AdminAddress;
 use crate::error::CommandError;
 use crate::flattened::flattened;
 use crate::functions_section::FunctionsSection;
+use crate::scratch_section::ScratchSection;
 
 /// Where the proxy listens unless it is told otherwise.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:3307";
@@ -118,18 +119,6 @@ enum Entry {
     Capabilities(Vec<String>),
     /// A column and one word: `"*_id" = "plain"`.
     Word(String),
-}
-
-/// `[scratch]`: the server on the trusted side that does what neither the server behind nor the
-/// proxy can.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ScratchSection {
-    /// Its Unix socket.
-    pub socket: PathBuf,
-    /// An account without a password, or one that is recognized by its system user.
-    #[serde(default = "default_scratch_user")]
-    pub user: String,
 }
 
 /// `[tls]`: what the proxy shows its clients. Paths are relative to the configuration file.
@@ -286,14 +275,15 @@ impl ConfigFile {
         })
     }
 
-    /// The scratch engine that is configured, or else the one at `private`, with the bounds.
-    pub fn scratch_engine(&self, private: Option<&Path>) -> Option<ScratchConfig> {
-        let (socket, user) = match (&self.scratch, private) {
-            (Some(section), _) => (self.folder().join(&section.socket), section.user.as_str()),
-            (None, Some(socket)) => (socket.to_owned(), "root"),
+    /// The scratch engine of this program's own, or else the one that is configured, with the
+    /// bounds.
+    pub fn scratch_engine(&self, own: Option<EnginePlace>) -> Option<ScratchConfig> {
+        let (place, user) = match (own, &self.scratch) {
+            (Some(place), _) => (place, "root"),
+            (None, Some(section)) => section.place(self.folder()),
             (None, None) => return None,
         };
-        let mut engine = ScratchConfig::new(socket, user);
+        let mut engine = ScratchConfig::new(place, user);
         engine.rows = self.scratch_rows.unwrap_or(engine.rows);
         engine.memory = self.scratch_memory.unwrap_or(engine.memory);
         engine.seconds = self
@@ -434,10 +424,6 @@ fn default_backend() -> Backend {
     }
 }
 
-fn default_scratch_user() -> String {
-    "root".into()
-}
-
 fn default_keys() -> String {
     "file:keys.json".into()
 }
@@ -510,8 +496,10 @@ mod tests {
 
     #[test]
     fn the_template_says_what_the_defaults_are() {
+        let auto = parse(&template(DEFAULT_BACKEND, true)).expect("sound");
+        assert!(matches!(auto.scratch, Some(ScratchSection::Auto { .. })));
         for backend in [DEFAULT_BACKEND, "unix:/a \"strange\"/path"] {
-            let config = parse(&template(backend)).expect("sound");
+            let config = parse(&template(backend, false)).expect("sound");
             assert_eq!(config.listen, DEFAULT_LISTEN);
             assert_eq!(config.suite, Suite::Aes);
             assert!(
@@ -519,7 +507,7 @@ mod tests {
             );
         }
         // The examples in it are right, too, as soon as they are no comments any more.
-        let live: String = template(DEFAULT_BACKEND)
+        let live: String = template(DEFAULT_BACKEND, false)
             .lines()
             .map(|line| match line.strip_prefix("# ") {
                 Some(code)
@@ -532,6 +520,7 @@ mod tests {
             .fold(String::new(), |text, line| text + line + "\n");
         let config = parse(&live).expect("sound");
         assert_eq!(config.backend_tls, Some(BackendTlsMode::Verify));
+        assert!(config.scratch.is_some());
         assert!(config.tls.is_some() && !config.policy.is_empty());
         assert_eq!(config.backend_rsa_key, Some("public_key.pem".into()));
         let (said, default) = (config.login, LoginLimits::default());

@@ -18,6 +18,7 @@ use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use onionskin_value::Family;
 use zeroize::Zeroizing;
 
+use crate::engine_place::EnginePlace;
 use crate::network::Network;
 use crate::pins::PinFile;
 
@@ -229,10 +230,10 @@ pub struct FunctionsConfig {
 }
 
 /// The scratch engine: a server of the back end's family on the trusted side.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ScratchConfig {
-    /// Its Unix socket.
-    pub socket: PathBuf,
+    /// Its Unix socket, as long as it is there.
+    pub place: EnginePlace,
     /// An account without a password, or one that is recognized by its system user.
     pub user: String,
     /// Rows that one statement may bring there.
@@ -252,9 +253,9 @@ impl ScratchConfig {
     pub const SECONDS: u64 = 60;
 
     /// A scratch engine with the usual bounds.
-    pub fn new(socket: PathBuf, user: impl Into<String>) -> Self {
+    pub fn new(place: EnginePlace, user: impl Into<String>) -> Self {
         ScratchConfig {
-            socket,
+            place,
             user: user.into(),
             rows: Self::ROWS,
             memory: Self::MEMORY,

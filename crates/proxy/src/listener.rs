@@ -62,7 +62,7 @@ use crate::live::Live;
 use crate::login::{Login, Timing, login};
 use crate::metrics::LoginOutcome;
 use crate::network::Network;
-use crate::observer::Observer;
+use crate::observer::{Observer, ServerQuestion};
 use crate::registry::Entry;
 use crate::watch::Watch;
 use admission::Place;
@@ -165,6 +165,11 @@ impl Proxy {
     /// What can be known of the proxy while it runs, and while it ends.
     pub fn observer(&self) -> io::Result<Observer> {
         Observer::new(self.live.clone(), self.stop.requested.clone())
+    }
+
+    /// A handle that asks which servers are there.
+    pub fn question(&self) -> ServerQuestion {
+        ServerQuestion::new(self.live.clone())
     }
 
     /// Serves clients until stopped.

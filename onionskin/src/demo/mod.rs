@@ -148,7 +148,7 @@ fn bind(
         login: LoginLimits::default(),
         trace: false,
         max_sessions: MAX_SESSIONS,
-        scratch: Some(ScratchConfig::new(engine.socket().to_owned(), "root")),
+        scratch: Some(ScratchConfig::new(engine.place().clone(), "root")),
         like_index: false,
         functions: None,
         counts: false,
