@@ -11,7 +11,9 @@ use std::{
 };
 
 use onionskin_keys::Suite;
-use onionskin_proxy::{Backend, EnginePlace, FunctionsConfig, LoginLimits, Network, ScratchConfig};
+use onionskin_proxy::{
+    Backend, EnginePlace, FunctionsConfig, LoginLimits, Network, ScratchConfig, SessionLimits,
+};
 use onionskin_schema::{Policy, SchemaError};
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -99,6 +101,9 @@ struct Content {
     login_seconds: Option<NonZeroU32>,
     max_logins: Option<NonZeroU32>,
     max_logins_per_address: Option<NonZeroU32>,
+    max_sessions: Option<NonZeroU32>,
+    max_sessions_per_account: Option<NonZeroU32>,
+    max_sessions_per_address: Option<NonZeroU32>,
     scratch: Option<ScratchSection>,
     scratch_rows: Option<u64>,
     scratch_memory: Option<u64>,
@@ -204,6 +209,8 @@ pub struct ConfigFile {
     pub backend_rsa_key: Option<PathBuf>,
     /// `login_seconds`, `max_logins`, `max_logins_per_address`
     pub login: LoginLimits,
+    /// `max_sessions`, `max_sessions_per_account`, `max_sessions_per_address`
+    pub sessions: SessionLimits,
     /// `[scratch]`
     pub scratch: Option<ScratchSection>,
     /// `scratch_rows`
@@ -265,6 +272,11 @@ impl ConfigFile {
                 content.login_seconds,
                 content.max_logins,
                 content.max_logins_per_address,
+            ),
+            sessions: session_limits(
+                content.max_sessions,
+                content.max_sessions_per_account,
+                content.max_sessions_per_address,
             ),
             scratch: content.scratch,
             scratch_rows: content.scratch_rows,
@@ -373,6 +385,19 @@ fn login_limits(
         time: seconds.map_or(default.time, |s| Duration::from_secs(s.get().into())),
         logins,
         logins_per_address: per_address.map_or(logins.div_ceil(2), number),
+    }
+}
+
+fn session_limits(
+    all: Option<NonZeroU32>,
+    per_account: Option<NonZeroU32>,
+    per_address: Option<NonZeroU32>,
+) -> SessionLimits {
+    let number = |given: NonZeroU32| given.get() as usize;
+    SessionLimits {
+        all: all.map_or(SessionLimits::default().all, number),
+        per_account: per_account.map(number),
+        per_address: per_address.map(number),
     }
 }
 

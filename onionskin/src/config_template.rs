@@ -56,6 +56,10 @@ enforce = true
 # login_seconds          = 30
 # max_logins             = 64
 # max_logins_per_address = 32
+# Sessions at once: in all (error 1040), of one account (1203), and from one address (1040). The last two are not limited.
+# max_sessions             = 10000
+# max_sessions_per_account = 200
+# max_sessions_per_address = 500
 
 # Bounds of what one statement may bring to the scratch engine (see [scratch] below): rows, and bytes of their values.
 # scratch_rows   = 1000000

@@ -12,8 +12,8 @@ use std::{
 use clap::Args;
 use onionskin_keys::KeySet;
 use onionskin_proxy::{
-    Backend, BackendTls, Config, EnginePlace, Explained, LoginLimits, Whereabouts, explain,
-    statements,
+    Backend, BackendTls, Config, EnginePlace, Explained, LoginLimits, SessionLimits, Whereabouts,
+    explain, statements,
 };
 use onionskin_rowstream::session::SqlError;
 use onionskin_schema::{Policy, Table, TableName};
@@ -26,7 +26,7 @@ use crate::{
     home,
     private::{self, ServerProgram},
     scratch_section::ScratchSection,
-    serve::{MAX_SESSIONS, parse_backend},
+    serve::parse_backend,
     setup::pins,
     tls,
 };
@@ -105,7 +105,7 @@ impl Explain {
             backend_rsa_key: None,
             login: LoginLimits::default(),
             trace: false,
-            max_sessions: MAX_SESSIONS,
+            sessions: SessionLimits::default(),
             scratch,
             like_index: file.like_index,
             counts: false,

@@ -26,10 +26,6 @@ use crate::{
     termination::Termination,
 };
 
-/// How many clients can be connected at once. Each costs a thread; the server's own limit usually
-/// comes first.
-pub const MAX_SESSIONS: usize = 10_000;
-
 /// Run the proxy until SIGTERM or SIGINT
 ///
 /// SIGHUP has it read its configuration anew, SIGUSR2 has it start its program file anew, which

@@ -9,10 +9,7 @@ use onionskin_proxy::{
     Backend, BackendTls, Config, EnginePlace, PinFile, Whereabouts, findings_at_start,
 };
 
-use crate::{
-    admin, config_file::ConfigFile, differences::Facts, error::CommandError, home,
-    serve::MAX_SESSIONS, tls,
-};
+use crate::{admin, config_file::ConfigFile, differences::Facts, error::CommandError, home, tls};
 
 /// What goes before the configuration, or stands beside it, for as long as the program runs.
 #[derive(Clone, Default)]
@@ -93,7 +90,7 @@ impl Setup {
             backend_rsa_key: tls::server_key(file)?,
             login: file.login.clone(),
             trace: given.trace,
-            max_sessions: MAX_SESSIONS,
+            sessions: file.sessions.clone(),
             scratch,
             like_index: file.like_index,
             functions: file.functions()?,

@@ -161,6 +161,28 @@ impl Default for LoginLimits {
     }
 }
 
+/// How many sessions there may be at once.
+#[derive(Clone, Debug)]
+pub struct SessionLimits {
+    /// In all.
+    pub all: usize,
+    /// Of one account: the name that clients log in with.
+    pub per_account: Option<usize>,
+    /// From one IPv4 address, or one IPv6 network of 64 bits.
+    pub per_address: Option<usize>,
+}
+
+impl Default for SessionLimits {
+    /// A session costs a thread; the server's own limit usually comes first.
+    fn default() -> Self {
+        SessionLimits {
+            all: 10_000,
+            per_account: None,
+            per_address: None,
+        }
+    }
+}
+
 /// A proxy's configuration.
 pub struct Config {
     /// Where clients connect: `host:port`.
@@ -193,7 +215,7 @@ pub struct Config {
     /// Log every packet's kind and length.
     pub trace: bool,
     /// Clients at once.
-    pub max_sessions: usize,
+    pub sessions: SessionLimits,
     /// Tier 3; without it, statements that need it are refused.
     pub scratch: Option<ScratchConfig>,
     /// `like_index`: MariaDB's full-text indexes are made and used for LIKE, although they may miss

@@ -33,6 +33,7 @@
 //! | `exchange` | statements of the proxy's own on the session's connection |
 //! | `long_values` | commands that are longer than the server takes |
 //! | `engine_place` | where the scratch engine is at the moment |
+//! | `session_limits` | how many sessions there may be |
 //! | `config`, `error` | what a proxy is told when it starts; why a statement did not run |
 
 mod age;
@@ -84,6 +85,7 @@ mod row_update;
 mod scratch;
 mod server_errors;
 mod session;
+mod session_limits;
 mod set_lock;
 mod show;
 mod shown;
@@ -97,7 +99,9 @@ mod watch;
 use onionskin_plan::UseScratch;
 use std::sync::Arc;
 
-pub use config::{Backend, BackendTls, Config, FunctionsConfig, LoginLimits, ScratchConfig};
+pub use config::{
+    Backend, BackendTls, Config, FunctionsConfig, LoginLimits, ScratchConfig, SessionLimits,
+};
 pub use engine_place::{EnginePlace, Whereabouts};
 pub use explain::{Explained, LoadTables, explain, statements};
 pub use gate::Gate;
