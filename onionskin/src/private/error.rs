@@ -81,6 +81,21 @@ pub enum PrivateError {
         "there is no folder in memory (tmpfs) that can be written to, such as /dev/shm, and opened values must not come to a disk: mount one"
     )]
     NoMemory,
+    /// A scratch engine, and a file system that is full, or nearly.
+    #[error(
+        "{} has {free} MiB free, and a scratch engine of {family}'s takes {needed} MiB: make room, or name another folder",
+        folder.display()
+    )]
+    NoRoom {
+        /// Where its folder was to be.
+        folder: PathBuf,
+        /// What is there.
+        free: u64,
+        /// What it takes.
+        needed: u64,
+        /// Which server.
+        family: Family,
+    },
     /// Two programs, one folder.
     #[error("{} is in use by another onionskin: stop that one, or choose another folder", .0.display())]
     InUse(PathBuf),
@@ -126,6 +141,17 @@ pub enum PrivateError {
 }
 
 impl PrivateError {
+    /// The sentence without what a server or its installer has said.
+    pub fn without_details(&self) -> String {
+        match self {
+            Self::Initialise { .. } => {
+                "its data directory could not be made, and the log says why".into()
+            }
+            Self::DoesNotStart { .. } => "it does not start, and the log says why".into(),
+            other => other.to_string(),
+        }
+    }
+
     /// Whether trying again cannot help.
     pub fn is_about_the_setup(&self) -> bool {
         !matches!(

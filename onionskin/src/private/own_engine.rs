@@ -15,6 +15,7 @@ use std::{
 
 use onionskin_proxy::{EnginePlace, ServerKind, ServerQuestion, Whereabouts};
 use parking_lot::{Condvar, Mutex};
+use rustix::fs::statvfs;
 use tempfile::TempDir;
 
 use super::{
@@ -119,18 +120,23 @@ impl Starter {
     fn run(self) -> Option<PrivateServer> {
         let mut pause = FIRST_PAUSE;
         let mut told = String::new();
+        let mut had_server = true;
         loop {
-            let fault = match self.start() {
+            let fault = match self.start(had_server) {
                 Ok(server) => return Some(server),
                 Err(_) if self.starting.requested() => return None,
                 Err(fault) => fault,
             };
-            let why = fault.in_one_line();
+            had_server = matches!(fault, Fault::Engine(_));
+            let why = fault.for_clients();
             self.place.set(Whereabouts::Nowhere(why.clone()));
             // whoever looks after the server says that it is gone
-            if matches!(fault, Fault::Engine(_)) && why != told {
+            if let Fault::Engine(error) = &fault
+                && why != told
+            {
                 tracing::warn!(
-                    "there is no scratch engine: {why}. Statements that need it are refused until there is one; it is tried again"
+                    "there is no scratch engine: {}. Statements that need it are refused until there is one; it is tried again",
+                    in_one_line(&error.to_string())
                 );
                 told = why;
             }
@@ -145,8 +151,12 @@ impl Starter {
         }
     }
 
-    fn start(&self) -> Result<PrivateServer, Fault> {
+    fn start(&self, had_server: bool) -> Result<PrivateServer, Fault> {
         let server = self.question.server().map_err(Fault::NoServer)?;
+        if !had_server {
+            // whoever comes with it waits, as at the start
+            self.place.set(Whereabouts::Starting);
+        }
         let (program, version) =
             ServerProgram::nearest(Family::of(server.family), &server.version)?;
         let base = match &self.base {
@@ -155,6 +165,7 @@ impl Starter {
         };
         remove_leftovers(&base);
         let folder = new_folder(&base)?;
+        must_have_room(folder.path(), program.family)?;
         let installation = Installation::open_own(program.clone(), folder.path(), &self.starting)?;
         // from here on it is the installation's to remove
         let _ = folder.keep();
@@ -171,16 +182,27 @@ impl From<PrivateError> for Fault {
 }
 
 impl Fault {
-    /// Part of a sentence, for logs and clients.
-    fn in_one_line(&self) -> String {
-        let text = match self {
+    /// Part of a sentence. It is the same one as long as nothing has changed.
+    fn for_clients(&self) -> String {
+        match self {
             Fault::NoServer(why) => {
                 format!("the server, which is asked for its version, does not answer: {why}")
             }
-            Fault::Engine(error) => error.to_string(),
-        };
-        let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        lines.join(" ")
+            Fault::Engine(error) => in_one_line(&error.without_details()),
+        }
+    }
+}
+
+fn in_one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    lines.join(" ")
+}
+
+/// What an engine takes before it has any tables, in MiB.
+fn room_for(family: Family) -> u64 {
+    match family {
+        Family::MariaDb => 48,
+        Family::MySql => 192,
     }
 }
 
@@ -213,6 +235,22 @@ fn new_folder(base: &Path) -> Result<TempDir, PrivateError> {
     // mode 0700
     let made = tempfile::Builder::new().prefix(PREFIX).tempdir_in(base);
     made.map_err(at(base))
+}
+
+/// Says beforehand what servers say in many lines.
+fn must_have_room(folder: &Path, family: Family) -> Result<(), PrivateError> {
+    let found = statvfs(folder).map_err(|error| at(folder)(error.into()))?;
+    let free = found.f_bavail.saturating_mul(found.f_frsize) >> 20;
+    let needed = room_for(family);
+    match free < needed {
+        true => Err(PrivateError::NoRoom {
+            folder: folder.parent().unwrap_or(folder).to_owned(),
+            free,
+            needed,
+            family,
+        }),
+        false => Ok(()),
+    }
 }
 
 /// Removes the folders of engines whose proxies are gone, and ends those that outlived them.
