@@ -482,7 +482,7 @@ fn a_folder_that_cannot_be_used_is_told() {
         .output();
     let is_mounted = mounted.is_ok_and(|output| output.status.success());
     let mut cases = vec![
-        (file.clone(), "Not a directory"),
+        (file.clone(), "File exists"),
         ("/proc/nowhere".into(), "/proc"),
     ];
     match is_mounted {

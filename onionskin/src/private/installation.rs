@@ -474,8 +474,8 @@ impl Installation {
     }
 }
 
-/// Ends the server that an earlier run has left in a folder, if there is one: its proxy is gone, for
-/// we have the lock.
+/// Ends the server that an earlier run has left in a folder, if there is one: its proxy is gone,
+/// for we have the lock.
 pub(super) fn end_leftover(folder: &Path) -> Result<(), PrivateError> {
     let Some(pid) = leftover(folder) else {
         return Ok(());
