@@ -126,8 +126,8 @@ fn command_line(pid: u32) -> String {
 fn data_of(pid: u32) -> PathBuf {
     let line = command_line(pid);
     let words = line.split_whitespace();
-    let data = words.filter_map(|word| word.strip_prefix("--datadir="));
-    PathBuf::from(data.last().expect("a data directory"))
+    let mut data = words.filter_map(|word| word.strip_prefix("--datadir="));
+    PathBuf::from(data.next_back().expect("a data directory"))
 }
 
 fn comes_by_itself_and_again_when_it_dies(kind: Kind) {

@@ -124,7 +124,7 @@ impl Registry {
 
     /// Whether there may be one session more from this address: asked before the server is.
     pub(crate) fn has_room(&self, address: IpAddr, limits: &SessionLimits) -> Result<(), TooMany> {
-        self.sessions.lock().from_address(address, limits, None)
+        self.sessions.lock().room_for_address(address, limits, None)
     }
 
     /// A session that is logged in becomes another account's, unless that has too many.
@@ -135,7 +135,7 @@ impl Registry {
         limits: &SessionLimits,
     ) -> Result<(), TooMany> {
         let sessions = self.sessions.lock();
-        sessions.of_account(&account, limits, Some(activity))?;
+        sessions.room_for_account(&account, limits, Some(activity))?;
         if let Some(owner) = activity.owner() {
             activity.set_owner(Owner { account, ..owner });
         }
@@ -202,7 +202,7 @@ impl Sessions {
         others.filter(|a| a.owner_is(&is_it)).count()
     }
 
-    fn from_address(
+    fn room_for_address(
         &self,
         address: IpAddr,
         limits: &SessionLimits,
@@ -216,7 +216,7 @@ impl Sessions {
         }
     }
 
-    fn of_account(
+    fn room_for_account(
         &self,
         account: &str,
         limits: &SessionLimits,
@@ -266,8 +266,8 @@ impl Entry {
         let has_room = match sessions.logged_in >= limits.all {
             true => Err(TooMany::InAll),
             false => sessions
-                .from_address(owner.address, limits, None)
-                .and_then(|()| sessions.of_account(&owner.account, limits, None)),
+                .room_for_address(owner.address, limits, None)
+                .and_then(|()| sessions.room_for_account(&owner.account, limits, None)),
         };
         if let Err(too_many) = has_room {
             return Ok(Err(too_many));
