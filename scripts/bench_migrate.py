@@ -288,7 +288,7 @@ class Proxy:
         self.home, self.port = folder / "home", free_port()
         run_quietly([program, "init", "--dir", self.home, "--backend", f"127.0.0.1:{server.port}"])
         self.log = open(folder / "proxy.log", "w")
-        config = (self.home / "onionskin.toml").read_text()
+        config = (self.home / "onionskin.toml").read_text().replace('\n[scratch]\nengine = "auto"\n', "\n")
         config = re.sub(r'(?m)^listen *=.*$', f'listen = "127.0.0.1:{self.port}"', config)
         (self.home / "onionskin.toml").write_text(config)
         self.process = subprocess.Popen([program, "serve", "-c", self.home / "onionskin.toml"], stdout=self.log, stderr=self.log)

@@ -101,7 +101,7 @@ class Protected:
         home = folder / "onionskin"
         run([binary, "init", "--dir", home, "--backend", f"127.0.0.1:{self.server.port}"])
         file = home / "onionskin.toml"
-        file.write_text('backend_tls = "never"\n' + file.read_text() + f'\n[scratch]\nsocket = "{self.scratch.socket}"\n{policy}')
+        file.write_text('backend_tls = "never"\n' + bench.without_engine(file.read_text()) + f'\n[scratch]\nsocket = "{self.scratch.socket}"\n{policy}')
         self.port = bench.free_port()
         log = folder / "onionskin.log"
         listen = f"127.0.0.1:{self.port}"

@@ -11,7 +11,9 @@ use std::{
 };
 
 use onionskin_keys::Suite;
-use onionskin_proxy::{Backend, FunctionsConfig, LoginLimits, Network, ScratchConfig};
+use onionskin_proxy::{
+    Backend, EnginePlace, FunctionsConfig, LoginLimits, Network, ScratchConfig, SessionLimits,
+};
 use onionskin_schema::{Policy, SchemaError};
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -19,6 +21,7 @@ use crate::admin::AdminAddress;
 use crate::error::CommandError;
 use crate::flattened::flattened;
 use crate::functions_section::FunctionsSection;
+use crate::scratch_section::ScratchSection;
 
 /// Where the proxy listens unless it is told otherwise.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:3307";
@@ -98,6 +101,9 @@ struct Content {
     login_seconds: Option<NonZeroU32>,
     max_logins: Option<NonZeroU32>,
     max_logins_per_address: Option<NonZeroU32>,
+    max_sessions: Option<NonZeroU32>,
+    max_sessions_per_account: Option<NonZeroU32>,
+    max_sessions_per_address: Option<NonZeroU32>,
     scratch: Option<ScratchSection>,
     scratch_rows: Option<u64>,
     scratch_memory: Option<u64>,
@@ -118,18 +124,6 @@ enum Entry {
     Capabilities(Vec<String>),
     /// A column and one word: `"*_id" = "plain"`.
     Word(String),
-}
-
-/// `[scratch]`: the server on the trusted side that does what neither the server behind nor the
-/// proxy can.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ScratchSection {
-    /// Its Unix socket.
-    pub socket: PathBuf,
-    /// An account without a password, or one that is recognized by its system user.
-    #[serde(default = "default_scratch_user")]
-    pub user: String,
 }
 
 /// `[tls]`: what the proxy shows its clients. Paths are relative to the configuration file.
@@ -215,6 +209,8 @@ pub struct ConfigFile {
     pub backend_rsa_key: Option<PathBuf>,
     /// `login_seconds`, `max_logins`, `max_logins_per_address`
     pub login: LoginLimits,
+    /// `max_sessions`, `max_sessions_per_account`, `max_sessions_per_address`
+    pub sessions: SessionLimits,
     /// `[scratch]`
     pub scratch: Option<ScratchSection>,
     /// `scratch_rows`
@@ -277,6 +273,11 @@ impl ConfigFile {
                 content.max_logins,
                 content.max_logins_per_address,
             ),
+            sessions: session_limits(
+                content.max_sessions,
+                content.max_sessions_per_account,
+                content.max_sessions_per_address,
+            ),
             scratch: content.scratch,
             scratch_rows: content.scratch_rows,
             scratch_memory: content.scratch_memory,
@@ -286,14 +287,15 @@ impl ConfigFile {
         })
     }
 
-    /// The scratch engine that is configured, or else the one at `private`, with the bounds.
-    pub fn scratch_engine(&self, private: Option<&Path>) -> Option<ScratchConfig> {
-        let (socket, user) = match (&self.scratch, private) {
-            (Some(section), _) => (self.folder().join(&section.socket), section.user.as_str()),
-            (None, Some(socket)) => (socket.to_owned(), "root"),
+    /// The scratch engine of this program's own, or else the one that is configured, with the
+    /// bounds.
+    pub fn scratch_engine(&self, own: Option<EnginePlace>) -> Option<ScratchConfig> {
+        let (place, user) = match (own, &self.scratch) {
+            (Some(place), _) => (place, "root"),
+            (None, Some(section)) => section.place(self.folder()),
             (None, None) => return None,
         };
-        let mut engine = ScratchConfig::new(socket, user);
+        let mut engine = ScratchConfig::new(place, user);
         engine.rows = self.scratch_rows.unwrap_or(engine.rows);
         engine.memory = self.scratch_memory.unwrap_or(engine.memory);
         engine.seconds = self
@@ -386,6 +388,19 @@ fn login_limits(
     }
 }
 
+fn session_limits(
+    all: Option<NonZeroU32>,
+    per_account: Option<NonZeroU32>,
+    per_address: Option<NonZeroU32>,
+) -> SessionLimits {
+    let number = |given: NonZeroU32| given.get() as usize;
+    SessionLimits {
+        all: all.map_or(SessionLimits::default().all, number),
+        per_account: per_account.map(number),
+        per_address: per_address.map(number),
+    }
+}
+
 /// The policy of `[protect]`; `enforce` is for sections that do not say it themselves.
 fn policy(
     protect: BTreeMap<String, BTreeMap<String, Entry>>,
@@ -432,10 +447,6 @@ fn default_backend() -> Backend {
         Ok(backend) => backend,
         Err(_) => unreachable!("the default is an address"),
     }
-}
-
-fn default_scratch_user() -> String {
-    "root".into()
 }
 
 fn default_keys() -> String {
@@ -510,8 +521,10 @@ mod tests {
 
     #[test]
     fn the_template_says_what_the_defaults_are() {
+        let auto = parse(&template(DEFAULT_BACKEND, true)).expect("sound");
+        assert!(matches!(auto.scratch, Some(ScratchSection::Auto { .. })));
         for backend in [DEFAULT_BACKEND, "unix:/a \"strange\"/path"] {
-            let config = parse(&template(backend)).expect("sound");
+            let config = parse(&template(backend, false)).expect("sound");
             assert_eq!(config.listen, DEFAULT_LISTEN);
             assert_eq!(config.suite, Suite::Aes);
             assert!(
@@ -519,7 +532,7 @@ mod tests {
             );
         }
         // The examples in it are right, too, as soon as they are no comments any more.
-        let live: String = template(DEFAULT_BACKEND)
+        let live: String = template(DEFAULT_BACKEND, false)
             .lines()
             .map(|line| match line.strip_prefix("# ") {
                 Some(code)
@@ -532,6 +545,7 @@ mod tests {
             .fold(String::new(), |text, line| text + line + "\n");
         let config = parse(&live).expect("sound");
         assert_eq!(config.backend_tls, Some(BackendTlsMode::Verify));
+        assert!(config.scratch.is_some());
         assert!(config.tls.is_some() && !config.policy.is_empty());
         assert_eq!(config.backend_rsa_key, Some("public_key.pem".into()));
         let (said, default) = (config.login, LoginLimits::default());

@@ -2,8 +2,10 @@
 
 use crate::config_file::DEFAULT_LISTEN;
 
-/// A commented configuration for a server at `backend`.
-pub fn template(backend: &str) -> String {
+/// A commented configuration for a server at `backend`. `has_engine`: a scratch engine is started
+/// with the proxy.
+pub fn template(backend: &str, has_engine: bool) -> String {
+    let mark = if has_engine { "" } else { "# " };
     // A path may hold anything.
     let backend = toml::Value::String(backend.to_owned());
     format!(
@@ -54,6 +56,10 @@ enforce = true
 # login_seconds          = 30
 # max_logins             = 64
 # max_logins_per_address = 32
+# Sessions at once: in all (error 1040), of one account (1203), and from one address (1040). The last two are not limited.
+# max_sessions             = 10000
+# max_sessions_per_account = 200
+# max_sessions_per_address = 500
 
 # Bounds of what one statement may bring to the scratch engine (see [scratch] below): rows, and bytes of their values.
 # scratch_rows   = 1000000
@@ -76,13 +82,13 @@ enforce = true
 # client_ca = "clients-ca.pem"
 # min_version = "1.2"
 
-# The scratch engine: a server of the same family and version as the one behind, on this side, reached over a Unix socket. It
-# runs the statements that need values in the clear: functions of protected columns, CASE, window functions, and so on; without
-# it they are refused. The account has no password, or is recognized by its system user. What it must be
-# configured with so that values stay in memory is in docs/scratch.md. serve --private starts one by itself.
-# [scratch]
-# socket = "/run/onionskin-scratch/mysql.sock"
-# user   = "root"
+# The scratch engine: a server of the same family and version as the one behind, on this side. It runs the statements that
+# need values in the clear: functions of protected columns, CASE, window functions, and so on; without it they are refused.
+# "auto": serve starts one for itself, in memory (a folder of its own in /dev/shm, or in the one that "folder" names), and needs
+# the program of such a server: mariadbd (package mariadb-server-core) or mysqld. Or name the socket of one that runs, in the place
+# of "engine" (docs/scratch.md).
+{mark}[scratch]
+{mark}engine = "auto"
 
 # Cryptographic functions (AES_ENCRYPT, SHA2 and their like) computed by the proxy: the server sees results, and neither keys
 # nor texts. secrets are variables whose values stay here. KEY('billing') stands for the key in a file, which begins with

@@ -31,6 +31,17 @@ impl Definitions {
         })
     }
 
+    /// The server's version.
+    pub fn version(&mut self) -> Result<String, SqlError> {
+        let rows = self.0.texts("SELECT VERSION()")?;
+        Ok(rows
+            .into_iter()
+            .flatten()
+            .flatten()
+            .next()
+            .unwrap_or_default())
+    }
+
     /// The cells of a result.
     pub fn texts(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, SqlError> {
         self.0.texts(sql)

@@ -12,7 +12,7 @@ use crate::{config_file::ConfigFile, error::CommandError};
 
 /// Settings that hold from the start of the program to its end, and why. A section stands for all
 /// that is in it.
-pub const FIXED: [(&str, &str); 8] = [
+pub const FIXED: [(&str, &str); 7] = [
     ("listen", "the address is bound at the start"),
     (
         "backend",
@@ -20,8 +20,7 @@ pub const FIXED: [(&str, &str); 8] = [
     ),
     ("admin", "the address is bound at the start"),
     ("control", "the socket is bound at the start"),
-    ("scratch.socket", "open sessions may be at the engine"),
-    ("scratch.user", "open sessions may be at the engine"),
+    ("scratch", "open sessions may be at the engine"),
     ("functions", "open sessions keep variables as it says"),
     ("keys", "what was written must stay readable"),
 ];
@@ -85,6 +84,15 @@ impl Facts {
             true => drop(self.0.remove(name)),
             false => self.0.entry(name.to_owned()).or_default().shown = shown.to_owned(),
         }
+    }
+
+    /// A section does not count, whatever stands in the file.
+    pub fn remove(&mut self, section: &str) {
+        let is_in = |name: &str| {
+            let rest = name.strip_prefix(section);
+            rest.is_some_and(|rest| rest.starts_with('.'))
+        };
+        self.0.retain(|name, _| !is_in(name));
     }
 
     /// Whether something of a section, or a setting, is set.
@@ -170,7 +178,12 @@ mod tests {
             let differences = facts(&[]).to(&facts(&[(name, "x")]));
             differences[0].fixed_because().is_some()
         };
-        assert!(fixed("listen") && fixed("functions.keys.a") && fixed("scratch.socket"));
+        assert!(
+            fixed("listen")
+                && fixed("functions.keys.a")
+                && fixed("scratch.socket")
+                && fixed("scratch.engine")
+        );
         assert!(!fixed("scratch_rows") && !fixed("data keys") && !fixed("backend_ca"));
         assert!(!fixed("protect.\"a.*\".listen"));
     }

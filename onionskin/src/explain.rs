@@ -11,7 +11,10 @@ use std::{
 
 use clap::Args;
 use onionskin_keys::KeySet;
-use onionskin_proxy::{Backend, BackendTls, Config, Explained, LoginLimits, explain, statements};
+use onionskin_proxy::{
+    Backend, BackendTls, Config, EnginePlace, Explained, LoginLimits, SessionLimits, Whereabouts,
+    explain, statements,
+};
 use onionskin_rowstream::session::SqlError;
 use onionskin_schema::{Policy, Table, TableName};
 use onionskin_value::Family;
@@ -21,7 +24,9 @@ use crate::{
     definitions::Definitions,
     error::CommandError,
     home,
-    serve::{MAX_SESSIONS, parse_backend},
+    private::{self, ServerProgram},
+    scratch_section::ScratchSection,
+    serve::parse_backend,
     setup::pins,
     tls,
 };
@@ -81,9 +86,8 @@ impl Explain {
         let login = tls::login(Some(&file), &backend, self.user.clone(), password)?;
         let mut definitions = Definitions::connect(&login).map_err(CommandError::Explain)?;
         let family = definitions.family().map_err(unread)?;
-        // A private server has an engine of its own beside it.
-        let private = file.folder().join(PRIVATE_ENGINE);
-        let scratch = file.scratch_engine(private.is_dir().then_some(private.as_path()));
+        let version = definitions.version().map_err(unread)?;
+        let scratch = file.scratch_engine(own_engine(&file, family, &version));
         let pins = pins(&file, &keys)?;
         let functions = file.functions()?;
         let config = Config {
@@ -101,7 +105,7 @@ impl Explain {
             backend_rsa_key: None,
             login: LoginLimits::default(),
             trace: false,
-            max_sessions: MAX_SESSIONS,
+            sessions: SessionLimits::default(),
             scratch,
             like_index: file.like_index,
             counts: false,
@@ -146,6 +150,25 @@ impl Explain {
         String::from_utf8(bytes)
             .map_err(|_| CommandError::Explain(format!("{}: it is not UTF-8", path.display())))
     }
+}
+
+/// The engine that `serve` would start: by `engine = "auto"`, where there is a program for it, or
+/// beside a private server.
+fn own_engine(file: &ConfigFile, family: Family, version: &str) -> Option<EnginePlace> {
+    let is_private = file.folder().join(PRIVATE_ENGINE).is_dir();
+    let state = match &file.scratch {
+        Some(ScratchSection::At { .. }) => return None,
+        None if !is_private => return None,
+        None => Whereabouts::Starting,
+        Some(ScratchSection::Auto { .. }) if is_private => Whereabouts::Starting,
+        Some(ScratchSection::Auto { .. }) => {
+            match ServerProgram::nearest(private::Family::of(family), version) {
+                Ok(_) => Whereabouts::Starting,
+                Err(error) => Whereabouts::Nowhere(error.to_string()),
+            }
+        }
+    };
+    Some(EnginePlace::new(state))
 }
 
 /// What it says where the server does not show its definitions.

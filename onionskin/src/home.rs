@@ -46,7 +46,7 @@ pub fn about_leftover(leftover: &Leftover) -> String {
 }
 
 /// Makes both files; overwrites neither. The folder is made for its owner only if it is not there.
-pub fn create(folder: &Path, backend: &str) -> Result<(), CommandError> {
+pub fn create(folder: &Path, backend: &str, has_engine: bool) -> Result<(), CommandError> {
     create_folder(folder)?;
     let (config, keys) = (folder.join(CONFIG), folder.join(KEYS));
     for path in [&config, &keys] {
@@ -54,7 +54,7 @@ pub fn create(folder: &Path, backend: &str) -> Result<(), CommandError> {
             return Err(CommandError::Exists(path.clone()));
         }
     }
-    write_config(&config, backend)?;
+    write_config(&config, backend, has_engine)?;
     if let Err(error) = create_keys(&keys) {
         // Ours, and of no use without the keys.
         let _ = fs::remove_file(&config);
@@ -86,9 +86,9 @@ pub fn let_others_pass(folder: &Path) -> Result<(), CommandError> {
 }
 
 /// A new configuration file.
-pub fn write_config(path: &Path, backend: &str) -> Result<(), CommandError> {
+pub fn write_config(path: &Path, backend: &str, has_engine: bool) -> Result<(), CommandError> {
     let written = File::create_new(path).and_then(|mut file| {
-        file.write_all(template(backend).as_bytes())?;
+        file.write_all(template(backend, has_engine).as_bytes())?;
         file.sync_all()
     });
     written.map_err(|source| match source.kind() {
@@ -124,19 +124,19 @@ mod tests {
     fn both_files_are_made_and_never_overwritten() {
         let outer = tempfile::tempdir().expect("a folder");
         let folder = outer.path().join("a/b");
-        create(&folder, "127.0.0.1:1").expect("made");
+        create(&folder, "127.0.0.1:1", false).expect("made");
         let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
         assert_eq!((mode(&folder), mode(&folder.join(KEYS))), (0o700, 0o600));
         KeySet::load("file:keys.json", &folder, None).expect("sound keys");
 
         let before = fs::read(folder.join(KEYS)).expect("there");
         assert!(matches!(
-            create(&folder, "127.0.0.1:1"),
+            create(&folder, "127.0.0.1:1", false),
             Err(CommandError::Exists(_))
         ));
         fs::remove_file(folder.join(CONFIG)).expect("removed");
         assert!(
-            matches!(create(&folder, "127.0.0.1:1"), Err(CommandError::Exists(path)) if path.ends_with(KEYS))
+            matches!(create(&folder, "127.0.0.1:1", false), Err(CommandError::Exists(path)) if path.ends_with(KEYS))
         );
         assert!(!folder.join(CONFIG).exists(), "nothing is left behind");
         assert_eq!(fs::read(folder.join(KEYS)).expect("there"), before);

@@ -3,9 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use onionskin_proxy::Backend;
+use onionskin_proxy::{Backend, server_at};
 
-use crate::{config_file::DEFAULT_BACKEND, error::CommandError, home, passphrase::passphrase};
+use crate::{
+    config_file::DEFAULT_BACKEND,
+    error::CommandError,
+    home,
+    passphrase::passphrase,
+    private::{Family, ServerProgram},
+};
 
 /// Write onionskin.toml and keys.json into a folder
 ///
@@ -24,10 +30,12 @@ pub struct Init {
 impl Init {
     /// Makes both files and says what to do next.
     pub fn run(self) -> Result<(), CommandError> {
-        if let Err(error) = self.backend.parse::<Backend>() {
-            return Err(CommandError::BackendAddress(error.to_string()));
-        }
-        home::create(&self.dir, &self.backend)?;
+        let backend = match self.backend.parse::<Backend>() {
+            Ok(backend) => backend,
+            Err(error) => return Err(CommandError::BackendAddress(error.to_string())),
+        };
+        let engine = engine(&backend);
+        home::create(&self.dir, &self.backend, engine.is_ok())?;
         let config = self.dir.join(home::CONFIG);
         let protection = match passphrase()? {
             Some(_) => "under the passphrase, which serve needs as well",
@@ -48,6 +56,24 @@ Next:
             config = config.display(),
             keys = self.dir.join(home::KEYS).display(),
         );
+        if let Err(missing) = engine {
+            println!(
+                "
+Without a scratch engine functions of protected columns and much else are refused, and none can be
+started here: {missing}. Then set engine = \"auto\" under [scratch]."
+            );
+        }
         Ok(())
     }
+}
+
+/// Whether a scratch engine can be started here for this server; for either family, if the server
+/// does not say now which it is. Or what is missing.
+fn engine(backend: &Backend) -> Result<(), String> {
+    let found = match server_at(backend) {
+        Ok(server) => ServerProgram::nearest(Family::of(server.family), &server.version),
+        Err(_) => ServerProgram::nearest(Family::MariaDb, "")
+            .or_else(|_| ServerProgram::nearest(Family::MySql, "")),
+    };
+    found.map(|_| ()).map_err(|error| error.to_string())
 }

@@ -7,6 +7,7 @@
 //! | `init`, `serve`, `explain`, `demo` | the commands of the proxy |
 //! | `reload` | the commands `reload` and `check`, and what a running proxy does then |
 //! | `status` | how the running proxy is |
+//! | `start_check` | which servers are not there when the proxy begins to serve |
 //! | `setup`, `flattened`, `differences` | what a configuration comes to, and how another one differs from it |
 //! | `service`, `control`, `sockets`, `notify` | what an operator has a running proxy do, and by which ways |
 //! | `admin` | the administration address: `/live`, `/ready`, `/metrics`, `/status` |
@@ -17,7 +18,7 @@
 //! | `archive`, `replay` | the binlog in sealed segments, and what `restore --binlogs` does with them |
 //! | `bench` | measures what each layer costs |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
-//! | `config_file`, `config_template` | `onionskin.toml`, and the one that `init` writes |
+//! | `config_file`, `scratch_section`, `config_template` | `onionskin.toml`, and the one that `init` writes |
 //! | `hardening` | no core dumps, nobody looks into the process |
 //! | `passphrase` | where a passphrase comes from |
 //! | `home` | a folder with `onionskin.toml` and `keys.json` |
@@ -57,11 +58,13 @@ mod private;
 mod reload;
 mod replay;
 mod restore;
+mod scratch_section;
 mod seal;
 mod serve;
 mod service;
 mod setup;
 mod sockets;
+mod start_check;
 mod status;
 mod stream_io;
 mod stream_keys;

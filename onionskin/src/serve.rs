@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::Args;
-use onionskin_proxy::{Backend, Proxy};
+use onionskin_proxy::{Backend, EnginePlace, Proxy, Whereabouts};
 use signal_hook::iterator::Signals;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -18,17 +18,14 @@ use crate::{
     control::Control,
     error::CommandError,
     home, logging, notify,
-    private::{Installation, PrivateError, PrivateServer, root_is_open},
+    private::{Installation, OwnEngine, PrivateError, PrivateServer, root_is_open},
     reload::{Beginning, Reloader},
+    scratch_section::ScratchSection,
     service::{self, Service},
-    setup::{Given, Setup},
-    sockets,
+    setup::{Given, GivenEngine, Setup},
+    sockets, start_check,
     termination::Termination,
 };
-
-/// How many clients can be connected at once. Each costs a thread; the server's own limit usually
-/// comes first.
-pub const MAX_SESSIONS: usize = 10_000;
 
 /// Run the proxy until SIGTERM or SIGINT
 ///
@@ -56,6 +53,13 @@ pub struct Serve {
     /// server's program if it is not in PATH.
     #[arg(long, value_name = "DIR", conflicts_with = "backend")]
     private: Option<PathBuf>,
+    /// Start and watch a scratch engine in a folder of its own in this one; made if it is missing
+    ///
+    /// As engine = "auto" in [scratch] does in memory, and in the place of what [scratch] says. Its
+    /// temporary tables are in memory here as well. ONIONSKIN_MYSQLD names the server's program if
+    /// it is not in PATH.
+    #[arg(long, value_name = "DIR", conflicts_with = "private")]
+    scratch: Option<PathBuf>,
     /// Take the place of the proxy that runs with this configuration, without a lost connection
     ///
     /// It is reached by control. It serves its sessions to their end, at most for handover_seconds,
@@ -102,8 +106,13 @@ impl Serve {
             backend: self.backend.as_deref().map(parse_backend).transpose()?,
             trace: self.trace,
             // where it is comes later
-            servers: self.private.as_ref().map(|_| Default::default()),
+            server: self.private.as_ref().map(|_| Default::default()),
+            engine: None,
         };
+        let own_engine = self.own_engine(&file)?;
+        if let Some((engine, _)) = &own_engine {
+            given.engine = Some(engine.clone());
+        }
         let address = given.address(&file);
         let local = is_local(&address)?;
         let mut setup = Setup::read(&file, &given)?;
@@ -117,8 +126,12 @@ impl Serve {
         };
 
         let servers = self.start_servers(&file, &address, local, termination)?;
-        if let Some(places) = servers.places() {
-            given.servers = Some(places);
+        if let Some(server) = &servers.server {
+            given.server = Some(server.socket().to_owned());
+            given.engine = servers.engine.as_ref().map(|engine| GivenEngine {
+                place: engine.place().clone(),
+                is_argument: false,
+            });
             setup = Setup::read(&file, &given)?;
         } else if matches!(setup.config.backend, Backend::Unix(_)) && !local {
             tracing::warn!(
@@ -127,6 +140,7 @@ impl Serve {
             );
         }
         let begun = Beginning::of(&setup);
+        let backend = setup.config.backend.to_string();
         let bound = match listener {
             Some(listener) => Proxy::on(listener, setup.config),
             None => Proxy::bind(setup.config),
@@ -163,8 +177,18 @@ impl Serve {
         termination.on_signal(move || ends.begin_to_end());
         tracing::info!("listening on {}", proxy.local_addr());
         notify::ready();
+        let own_engine = own_engine
+            .map(|(engine, base)| {
+                OwnEngine::begin(base, engine.place, proxy.question(), termination)
+            })
+            .transpose()
+            .map_err(system("starting a scratch engine"))?;
+        if !has_servers {
+            start_check::begin(proxy.question(), backend, own_engine.is_some());
+        }
         let ended = proxy.run();
         service.end();
+        drop(own_engine);
         servers.stop();
         ended.map_err(system("accepting clients"))?;
         tracing::info!("ended");
@@ -184,7 +208,7 @@ impl Serve {
         };
         let mut servers = Servers::default();
         let installation = Installation::open(folder, termination)?;
-        if file.scratch.is_none() {
+        if !matches!(file.scratch, Some(ScratchSection::At { .. })) {
             let scratch = Installation::open_scratch(&installation, termination)?;
             servers.engine = Some(PrivateServer::start(scratch, termination)?);
         }
@@ -195,6 +219,31 @@ impl Serve {
         }
         servers.server = Some(server);
         Ok(servers)
+    }
+
+    /// The scratch engine that is to be started without a private server, and the folder for it.
+    fn own_engine(
+        &self,
+        file: &ConfigFile,
+    ) -> Result<Option<(GivenEngine, Option<PathBuf>)>, CommandError> {
+        let (base, is_argument) = match (&self.scratch, &file.scratch) {
+            _ if self.private.is_some() => return Ok(None),
+            (Some(base), _) => (Some(base.clone()), true),
+            (None, Some(ScratchSection::Auto { folder })) => {
+                let base = folder.as_ref().map(|folder| file.folder().join(folder));
+                (base, false)
+            }
+            (None, _) => return Ok(None),
+        };
+        // Servers are told their paths, and have a working folder of their own.
+        let whole = base.map(|base| {
+            std::path::absolute(&base).map_err(|source| CommandError::File { path: base, source })
+        });
+        let engine = GivenEngine {
+            place: EnginePlace::new(Whereabouts::Starting),
+            is_argument,
+        };
+        Ok(Some((engine, whole.transpose()?)))
     }
 
     /// The configuration that was named, or else the private server's own, or else the one in this
@@ -220,12 +269,6 @@ impl Serve {
 }
 
 impl Servers {
-    /// The sockets of the server and of its engine.
-    fn places(&self) -> Option<(PathBuf, Option<PathBuf>)> {
-        let of = |server: &PrivateServer| server.socket().to_owned();
-        Some((of(self.server.as_ref()?), self.engine.as_ref().map(of)))
-    }
-
     fn stop(self) {
         for server in self.server.into_iter().chain(self.engine) {
             server.stop();
@@ -255,6 +298,8 @@ fn make_private_home(folder: &Path) -> Result<(), CommandError> {
     home::write_config(
         &folder.join(home::CONFIG),
         &format!("unix:{}", socket.display()),
+        // it has one by itself
+        false,
     )
 }
 

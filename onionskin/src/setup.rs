@@ -5,12 +5,11 @@
 use std::{path::PathBuf, sync::Arc};
 
 use onionskin_keys::KeySet;
-use onionskin_proxy::{Backend, BackendTls, Config, PinFile, findings_at_start};
-
-use crate::{
-    admin, config_file::ConfigFile, differences::Facts, error::CommandError, home,
-    serve::MAX_SESSIONS, tls,
+use onionskin_proxy::{
+    Backend, BackendTls, Config, EnginePlace, PinFile, Whereabouts, findings_at_start,
 };
+
+use crate::{admin, config_file::ConfigFile, differences::Facts, error::CommandError, home, tls};
 
 /// What goes before the configuration, or stands beside it, for as long as the program runs.
 #[derive(Clone, Default)]
@@ -21,8 +20,19 @@ pub struct Given {
     pub backend: Option<Backend>,
     /// `--trace`
     pub trace: bool,
-    /// The sockets of servers of this program's own: the server, and a scratch engine.
-    pub servers: Option<(PathBuf, Option<PathBuf>)>,
+    /// A server of this program's own: its socket.
+    pub server: Option<PathBuf>,
+    /// A scratch engine of this program's own.
+    pub engine: Option<GivenEngine>,
+}
+
+/// A scratch engine of this program's own.
+#[derive(Clone)]
+pub struct GivenEngine {
+    /// Where it is.
+    pub place: EnginePlace,
+    /// It goes before `[scratch]`.
+    pub is_argument: bool,
 }
 
 /// See the module.
@@ -43,8 +53,8 @@ impl Given {
 
     /// The server.
     pub fn backend(&self, file: &ConfigFile) -> Backend {
-        match (&self.servers, &self.backend) {
-            (Some((server, _)), _) => Backend::Unix(server.clone()),
+        match (&self.server, &self.backend) {
+            (Some(server), _) => Backend::Unix(server.clone()),
             (None, Some(backend)) => backend.clone(),
             (None, None) => file.backend.clone(),
         }
@@ -60,13 +70,12 @@ impl Setup {
         let before = Facts::of(file, &keys);
         let (client_tls, client_authority) = tls::for_clients(file)?;
         let token = admin::token(file)?;
-        let backend_tls = match given.servers {
+        let backend_tls = match given.server {
             // The configuration speaks of another server.
             Some(_) => BackendTls::Never,
             None => tls::for_server(file, &backend)?,
         };
-        let engine = given.servers.as_ref().and_then(|(_, e)| e.as_deref());
-        let scratch = file.scratch_engine(engine);
+        let scratch = file.scratch_engine(given.engine.as_ref().map(|own| own.place.clone()));
         let config = Config {
             listen: given.address(file),
             backend,
@@ -81,7 +90,7 @@ impl Setup {
             backend_rsa_key: tls::server_key(file)?,
             login: file.login.clone(),
             trace: given.trace,
-            max_sessions: MAX_SESSIONS,
+            sessions: file.sessions.clone(),
             scratch,
             like_index: file.like_index,
             functions: file.functions()?,
@@ -98,11 +107,17 @@ impl Setup {
         }
         facts.set("listen", &given.address(file));
         facts.set("backend", &config.backend.to_string());
-        let scratch = config.scratch.as_ref();
-        let place = scratch.map(|s| s.socket.display().to_string());
-        facts.set("scratch.socket", &place.unwrap_or_default());
-        let user = scratch.map(|s| s.user.clone());
-        facts.set("scratch.user", &user.unwrap_or_default());
+        match (&given.engine, &config.scratch) {
+            (Some(own), _) if own.is_argument => facts.remove("scratch"),
+            // as it stands in the file
+            (Some(_), _) | (None, None) => {}
+            (None, Some(scratch)) => {
+                if let Whereabouts::At(socket) = scratch.place.now() {
+                    facts.set("scratch.socket", &socket.display().to_string());
+                    facts.set("scratch.user", &scratch.user);
+                }
+            }
+        }
         Ok(Setup {
             config,
             token,

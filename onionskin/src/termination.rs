@@ -73,8 +73,9 @@ impl Termination {
         }
     }
 
-    /// Returns whether it is the first time.
-    fn request(&self) -> bool {
+    /// The program is to end, or a part of it that has a watch of its own. Returns whether it is
+    /// the first time.
+    pub fn request(&self) -> bool {
         let mut state = self.state.lock();
         let first = !std::mem::replace(&mut state.requested, true);
         let actions = std::mem::take(&mut state.actions);

@@ -18,6 +18,7 @@ use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use onionskin_value::Family;
 use zeroize::Zeroizing;
 
+use crate::engine_place::EnginePlace;
 use crate::network::Network;
 use crate::pins::PinFile;
 
@@ -160,6 +161,28 @@ impl Default for LoginLimits {
     }
 }
 
+/// How many sessions there may be at once.
+#[derive(Clone, Debug)]
+pub struct SessionLimits {
+    /// In all.
+    pub all: usize,
+    /// Of one account: the name that clients log in with.
+    pub per_account: Option<usize>,
+    /// From one IPv4 address, or one IPv6 network of 64 bits.
+    pub per_address: Option<usize>,
+}
+
+impl Default for SessionLimits {
+    /// A session costs a thread; the server's own limit usually comes first.
+    fn default() -> Self {
+        SessionLimits {
+            all: 10_000,
+            per_account: None,
+            per_address: None,
+        }
+    }
+}
+
 /// A proxy's configuration.
 pub struct Config {
     /// Where clients connect: `host:port`.
@@ -192,7 +215,7 @@ pub struct Config {
     /// Log every packet's kind and length.
     pub trace: bool,
     /// Clients at once.
-    pub max_sessions: usize,
+    pub sessions: SessionLimits,
     /// Tier 3; without it, statements that need it are refused.
     pub scratch: Option<ScratchConfig>,
     /// `like_index`: MariaDB's full-text indexes are made and used for LIKE, although they may miss
@@ -229,10 +252,10 @@ pub struct FunctionsConfig {
 }
 
 /// The scratch engine: a server of the back end's family on the trusted side.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ScratchConfig {
-    /// Its Unix socket.
-    pub socket: PathBuf,
+    /// Its Unix socket, as long as it is there.
+    pub place: EnginePlace,
     /// An account without a password, or one that is recognized by its system user.
     pub user: String,
     /// Rows that one statement may bring there.
@@ -252,9 +275,9 @@ impl ScratchConfig {
     pub const SECONDS: u64 = 60;
 
     /// A scratch engine with the usual bounds.
-    pub fn new(socket: PathBuf, user: impl Into<String>) -> Self {
+    pub fn new(place: EnginePlace, user: impl Into<String>) -> Self {
         ScratchConfig {
-            socket,
+            place,
             user: user.into(),
             rows: Self::ROWS,
             memory: Self::MEMORY,

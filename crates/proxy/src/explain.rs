@@ -7,13 +7,14 @@ use onionskin_physical::{definition_text, with_ids};
 use onionskin_plan::functions::{self, CallError, Piece as FunctionPiece};
 use onionskin_plan::{
     Action, COLLATION, Catalog, Ddl, Effect, Known, LexMode, Outcome as PlanOutcome, Piece, Plan,
-    Purpose, Request, Scratch, Settings, Template, UseScratch, tables_named,
+    Purpose, Refusal, Request, Scratch, Settings, Template, UseScratch, errors, tables_named,
 };
 
 use onionskin_schema::{COMMENT_MARK, NewColumn, PinnedTable, Pins, Policy, Table, TableName};
 use onionskin_value::Family;
 
 use crate::config::{Config, FunctionsConfig};
+use crate::engine_place::Whereabouts;
 use crate::status::shown_by;
 
 /// What there is to say about a statement.
@@ -122,7 +123,10 @@ fn explain_text(
             policy: &config.policy,
         };
         match onionskin_plan::plan(&request) {
-            PlanOutcome::Plan(plan) => {
+            PlanOutcome::Plan(mut plan) => {
+                if let Some(why) = no_engine(config, &plan.action) {
+                    plan.action = Action::Refuse(Refusal::new(&errors::SCRATCH_GONE, why));
+                }
                 let mut explained = describe(&plan, sql, &template);
                 explained.findings = known.findings(&config.policy, &plan.names);
                 match &plan.action {
@@ -471,6 +475,17 @@ fn describe(plan: &Plan, sql: &str, template: &Template) -> Explained {
             _ => None,
         },
         findings: Vec::new(),
+    }
+}
+
+/// Why what goes to the engine would be refused, where it is known that there is none.
+fn no_engine(config: &Config, action: &Action) -> Option<String> {
+    match (action, config.scratch.as_ref()?.place.now()) {
+        (
+            Action::Scratch(_) | Action::ScratchWrite(_) | Action::Compute { .. },
+            Whereabouts::Nowhere(why),
+        ) => Some(why),
+        _ => None,
     }
 }
 

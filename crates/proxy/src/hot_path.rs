@@ -26,7 +26,7 @@ use onionskin_wire::{Capabilities, Connection, DefinitionForm, ParamType, Transp
 
 use crate::bind::{Binder, Values};
 use crate::catalog::KeyedPlan;
-use crate::config::{Backend, BackendTls, Config, LoginLimits};
+use crate::config::{Backend, BackendTls, Config, LoginLimits, SessionLimits};
 use crate::live::Live;
 use crate::login::Login;
 use crate::metrics::{Meter, Metrics};
@@ -176,7 +176,7 @@ impl Stage {
             backend_rsa_key: None,
             login: LoginLimits::default(),
             trace: false,
-            max_sessions: 1,
+            sessions: SessionLimits::default(),
             scratch: None,
             like_index: false,
             functions: None,

@@ -33,6 +33,8 @@
 //! | `hot_path` | a session on a stage, for the counts of its instructions |
 //! | `exchange` | statements of the proxy's own on the session's connection |
 //! | `long_values` | commands that are longer than the server takes |
+//! | `engine_place` | where the scratch engine is at the moment |
+//! | `session_limits` | how many sessions there may be |
 //! | `config`, `error` | what a proxy is told when it starts; why a statement did not run |
 
 mod age;
@@ -45,6 +47,7 @@ mod config;
 mod copy;
 mod define;
 mod diagnostics;
+mod engine_place;
 mod error;
 mod exchange;
 mod explain;
@@ -85,6 +88,7 @@ mod row_update;
 mod scratch;
 mod server_errors;
 mod session;
+mod session_limits;
 mod set_lock;
 mod show;
 mod shown;
@@ -99,13 +103,17 @@ mod watch;
 use onionskin_plan::UseScratch;
 use std::sync::Arc;
 
-pub use config::{Backend, BackendTls, Config, FunctionsConfig, LoginLimits, ScratchConfig};
+pub use config::{
+    Backend, BackendTls, Config, FunctionsConfig, LoginLimits, ScratchConfig, SessionLimits,
+};
+pub use engine_place::{EnginePlace, Whereabouts};
 pub use explain::{Explained, LoadTables, explain, statements};
 pub use gate::Gate;
 pub use listener::{Proxy, Reload, Reloaded, Stopper};
+pub use login::{ServerKind, server_at};
 pub use metrics::{Exposition, METRICS, MetricHelp};
 pub use network::Network;
-pub use observer::{Observer, Part};
+pub use observer::{Observer, Part, ServerQuestion};
 pub use pins::{PinError, PinFile, findings_at_start};
 pub use refused::{Help, Refused};
 pub use status::{Counted, PartState, ProtectedColumn, ProtectedTable, Statements, Status};

@@ -62,13 +62,14 @@ use crate::live::Live;
 use crate::login::{Login, Timing, login};
 use crate::metrics::LoginOutcome;
 use crate::network::Network;
-use crate::observer::Observer;
+use crate::observer::{Observer, ServerQuestion};
 use crate::registry::Entry;
-use crate::watch::Watch;
+use crate::watch::{Owner, Watch};
 use admission::Place;
 
 use admission::Admission;
 pub use force::{Reload, Reloaded};
+use groups::Group;
 
 /// Clients that wait to be accepted.
 const BACKLOG: i32 = 4096;
@@ -167,6 +168,11 @@ impl Proxy {
         Observer::new(self.live.clone(), self.stop.requested.clone())
     }
 
+    /// A handle that asks which servers are there.
+    pub fn question(&self) -> ServerQuestion {
+        ServerQuestion::new(self.live.clone())
+    }
+
     /// Serves clients until stopped.
     pub fn run(self) -> io::Result<()> {
         keep_panics_silent();
@@ -230,7 +236,7 @@ impl Proxy {
             }
         };
         let shared = self.live.current();
-        let max = shared.config.max_sessions;
+        let max = shared.config.sessions.all;
         let Some(entry) = shared.sessions.enter(number, handle, max) else {
             tracing::warn!(session = number, %peer, max, "too many sessions");
             if let Some(metrics) = &shared.metrics {
@@ -326,6 +332,14 @@ fn let_in(
             metrics.login(outcome);
         }
     };
+    let limits = live.current().config.sessions.clone();
+    let address = Group::of(peer.ip()).address();
+    if let Err(too_many) = live.current().sessions.has_room(address, &limits) {
+        count(LoginOutcome::TurnedAway);
+        tracing::warn!(session, %peer, limit = too_many.setting(), "too many sessions");
+        turn_away(socket, 1040, "Too many connections");
+        return None;
+    }
     let Some(pace) = place.wait(whole) else {
         count(LoginOutcome::TurnedAway);
         tracing::warn!(session, %peer, "too many connections that are not logged in");
@@ -373,12 +387,16 @@ fn serve(live: &Arc<Live>, entry: &Entry, mut login: Login, peer: SocketAddr, be
     let session = entry.number;
     let id = login.connection_id;
     let server = login.server.transport().try_clone_socket();
-    match server.and_then(|server| entry.logged_in(server)) {
-        Ok(true) => {}
-        Ok(false) => {
-            let max = entry.max;
-            tracing::warn!(session, %peer, max, "too many sessions");
-            refuse(&mut login.client, 1040, "Too many connections");
+    let owner = Owner {
+        account: login.user.clone(),
+        address: Group::of(peer.ip()).address(),
+    };
+    let limits = live.current().config.sessions.clone();
+    match server.and_then(|server| entry.logged_in(server, owner, &limits)) {
+        Ok(Ok(())) => {}
+        Ok(Err(too_many)) => {
+            tracing::warn!(session, %peer, limit = too_many.setting(), "too many sessions");
+            tell(&mut login.client, &too_many.packet());
             return;
         }
         Err(error) => {
@@ -441,6 +459,10 @@ fn refuse(client: &mut Connection, number: u16, text: &str) {
         sqlstate: (client.sequence() > 0).then_some(*b"08004"),
         message: text.as_bytes().into(),
     };
+    tell(client, &packet);
+}
+
+fn tell(client: &mut Connection, packet: &ErrPacket<'_>) {
     packet.encode(client.begin_payload());
     // A client that does not wait for the answer misses nothing.
     let _ = client.end_payload().and_then(|()| client.flush());
@@ -458,7 +480,7 @@ fn has_left(socket: &TcpStream) -> bool {
 /// Raises the limit of open files, as far as it goes, to what so many sessions need. Shells set it
 /// to 1024.
 fn allow_open_files(config: &Config) {
-    let sessions = config.max_sessions + Admission::bound(&config.login);
+    let sessions = config.sessions.all + Admission::bound(&config.login);
     let wanted = FILES_PER_SESSION * sessions as u64 + FILES_BESIDES;
     let limit = getrlimit(Resource::Nofile);
     let (Some(current), maximum) = (limit.current, limit.maximum) else {

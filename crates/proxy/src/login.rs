@@ -85,7 +85,8 @@ pub(crate) use change_user::change_user;
 pub(crate) use error::tell;
 pub(crate) use legs::Timing;
 pub(crate) use pace::Pace;
-pub(crate) use probe::probe;
+pub(crate) use probe::ask;
+pub use probe::{ServerKind, server_at};
 pub(crate) use settings::{LoginSettings, Now};
 
 /// A client and a server that have agreed; only the client does not know yet.

@@ -7,16 +7,15 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use crate::config::{Backend, ScratchConfig};
+use crate::engine_place::Whereabouts;
 use crate::live::Live;
-use crate::login::{LoginSettings, probe};
+use crate::login::{LoginSettings, ServerKind, ask, server_at};
 use crate::metrics::{Exposition, Gauges, encode};
 use crate::pulse::Pulse;
 use crate::status::{Counted, PartState, Status, protected};
-
-/// How long the server may take to be reached, greet, and refuse a login.
-const PROBE: Duration = Duration::from_secs(5);
 
 /// For so long an answer to a session's statement counts as one to the question whether the server
 /// is there.
@@ -44,14 +43,13 @@ pub struct Observer {
 impl Observer {
     pub(crate) fn new(live: Arc<Live>, draining: Arc<AtomicBool>) -> io::Result<Observer> {
         let asked = live.clone();
-        let server = pulse("server probe", move || asked.current().login.clone())?;
-        let engine = match &live.current().config.scratch {
-            Some(engine) => {
-                let settings = Arc::new(LoginSettings::of_engine(engine));
-                Some(pulse("scratch probe", move || settings.clone())?)
-            }
-            None => None,
-        };
+        let server = Pulse::begin("server probe", move || {
+            ask(&asked.current().login).map(|_| ())
+        })?;
+        let engine = live.current().config.scratch.clone();
+        let engine = engine
+            .map(|engine| Pulse::begin("scratch probe", move || engine_at(&engine).map(|_| ())));
+        let engine = engine.transpose()?;
         Ok(Observer {
             live,
             draining,
@@ -142,15 +140,33 @@ fn since_1970() -> f64 {
     since.unwrap_or_default().as_secs_f64()
 }
 
-fn pulse(
-    name: &str,
-    settings: impl Fn() -> Arc<LoginSettings> + Send + 'static,
-) -> io::Result<Arc<Pulse>> {
-    Pulse::begin(name, move || {
-        probe(&settings(), Instant::now() + PROBE).map_err(|error| {
-            let text = error.to_string();
-            let fault = text.strip_prefix("server: ").unwrap_or(&text);
-            fault.to_owned()
-        })
-    })
+/// Which engine is there, or why there is none.
+fn engine_at(engine: &ScratchConfig) -> Result<ServerKind, String> {
+    match engine.place.now() {
+        Whereabouts::At(socket) => server_at(&Backend::Unix(socket)),
+        Whereabouts::Nowhere(why) => Err(why),
+        Whereabouts::Starting => Err("it is being started".into()),
+    }
+}
+
+/// Asks the servers of a proxy which ones they are. Each answer takes some seconds at most, and
+/// each error is part of a sentence.
+pub struct ServerQuestion(Arc<Live>);
+
+impl ServerQuestion {
+    pub(crate) fn new(live: Arc<Live>) -> ServerQuestion {
+        ServerQuestion(live)
+    }
+
+    /// The server behind.
+    pub fn server(&self) -> Result<ServerKind, String> {
+        let settings: Arc<LoginSettings> = self.0.current().login.clone();
+        ask(&settings)
+    }
+
+    /// The scratch engine, if one is configured.
+    pub fn engine(&self) -> Option<Result<ServerKind, String>> {
+        let shared = self.0.current();
+        shared.config.scratch.as_ref().map(engine_at)
+    }
 }

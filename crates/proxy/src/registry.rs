@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{Shutdown, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use onionskin_wire::Socket;
 use parking_lot::{Condvar, Mutex};
 
-use crate::watch::{Activity, Side, Watch};
+use crate::config::SessionLimits;
+use crate::session_limits::TooMany;
+use crate::watch::{Activity, Owner, Side, Watch};
 
 /// How long a session may go on with its command after [`Stopper::stop`].
 pub const GRACE: Duration = Duration::from_secs(5);
@@ -48,8 +50,6 @@ struct Handles {
 pub(crate) struct Entry {
     registry: Arc<Registry>,
     pub number: u64,
-    /// So many sessions there may be.
-    pub max: usize,
     /// It is idle from the login on.
     pub activity: Arc<Activity>,
 }
@@ -118,9 +118,28 @@ impl Registry {
         Some(Entry {
             registry: self.clone(),
             number,
-            max,
             activity,
         })
+    }
+
+    /// Whether there may be one session more from this address: asked before the server is.
+    pub(crate) fn has_room(&self, address: IpAddr, limits: &SessionLimits) -> Result<(), TooMany> {
+        self.sessions.lock().room_for_address(address, limits, None)
+    }
+
+    /// A session that is logged in becomes another account's, unless that has too many.
+    pub(crate) fn change_account(
+        &self,
+        activity: &Arc<Activity>,
+        account: String,
+        limits: &SessionLimits,
+    ) -> Result<(), TooMany> {
+        let sessions = self.sessions.lock();
+        sessions.room_for_account(&account, limits, Some(activity))?;
+        if let Some(owner) = activity.owner() {
+            activity.set_owner(Owner { account, ..owner });
+        }
+        Ok(())
     }
 
     /// How many sessions are logged in.
@@ -175,6 +194,43 @@ impl Registry {
     }
 }
 
+impl Sessions {
+    /// Sessions beside this one of which something is true.
+    fn count(&self, beside: Option<&Arc<Activity>>, is_it: impl Fn(&Owner) -> bool) -> usize {
+        let activities = self.by_number.values().map(|handles| &handles.activity);
+        let others = activities.filter(|a| beside.is_none_or(|b| !Arc::ptr_eq(a, b)));
+        others.filter(|a| a.owner_is(&is_it)).count()
+    }
+
+    fn room_for_address(
+        &self,
+        address: IpAddr,
+        limits: &SessionLimits,
+        beside: Option<&Arc<Activity>>,
+    ) -> Result<(), TooMany> {
+        match limits.per_address {
+            Some(most) if self.count(beside, |owner| owner.address == address) >= most => {
+                Err(TooMany::FromAddress)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn room_for_account(
+        &self,
+        account: &str,
+        limits: &SessionLimits,
+        beside: Option<&Arc<Activity>>,
+    ) -> Result<(), TooMany> {
+        match limits.per_account {
+            Some(most) if self.count(beside, |owner| owner.account == account) >= most => {
+                Err(TooMany::OfAccount(account.to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Handles {
     /// Ends what a session does at its server and at the scratch engine.
     fn cut(&self) {
@@ -196,18 +252,30 @@ impl Handles {
 }
 
 impl Entry {
-    /// The session has both of its connections, which are watched from now on. False if there are
-    /// too many others.
-    pub(crate) fn logged_in(&self, server: Socket) -> io::Result<bool> {
+    /// The session has both of its connections, which are watched from now on; unless there are too
+    /// many others.
+    pub(crate) fn logged_in(
+        &self,
+        server: Socket,
+        owner: Owner,
+        limits: &SessionLimits,
+    ) -> io::Result<Result<(), TooMany>> {
         let registry = &self.registry;
         let mut sessions = registry.sessions.lock();
         let closing = sessions.closing;
-        if sessions.logged_in >= self.max {
-            return Ok(false);
+        let has_room = match sessions.logged_in >= limits.all {
+            true => Err(TooMany::InAll),
+            false => sessions
+                .room_for_address(owner.address, limits, None)
+                .and_then(|()| sessions.room_for_account(&owner.account, limits, None)),
+        };
+        if let Err(too_many) = has_room {
+            return Ok(Err(too_many));
         }
         let Some(handles) = sessions.by_number.get_mut(&self.number) else {
-            return Ok(true);
+            return Ok(Ok(()));
         };
+        handles.activity.set_owner(owner);
         handles.server = Some(server);
         if closing {
             // It may have been busy with its login when the others were looked at.
@@ -218,7 +286,7 @@ impl Entry {
             _ => Ok(()),
         };
         sessions.logged_in += 1;
-        watched.map(|()| true)
+        watched.map(Ok)
     }
 }
 

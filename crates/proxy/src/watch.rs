@@ -26,6 +26,7 @@
 //! either. A client that has closed its sending half gets the answers to what it has sent, if each
 //! statement takes less than [`PATIENCE`].
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -46,6 +47,17 @@ pub(crate) struct Activity {
     edition: AtomicU64,
     /// How to end what the session does at the scratch engine, if it has a session there.
     engine: Mutex<Option<EndsEngine>>,
+    /// Whose the session is, once it is logged in.
+    owner: Mutex<Option<Owner>>,
+}
+
+/// Whose a session is, as far as limits go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    /// The name that the client has logged in with.
+    pub account: String,
+    /// The client's address, or its network.
+    pub address: IpAddr,
 }
 
 /// The session is in a command. Only the session changes it.
@@ -96,6 +108,21 @@ impl Activity {
     /// Whether the session was ended because its client had gone.
     pub fn is_cut(&self) -> bool {
         self.state.load(Ordering::Acquire) & CUT != 0
+    }
+
+    /// Whose the session is from now on.
+    pub fn set_owner(&self, owner: Owner) {
+        *self.owner.lock() = Some(owner);
+    }
+
+    /// Whether the session is one that this is true of; false for one that is not logged in.
+    pub fn owner_is(&self, is_it: impl FnOnce(&Owner) -> bool) -> bool {
+        self.owner.lock().as_ref().is_some_and(is_it)
+    }
+
+    /// Whose the session is.
+    pub fn owner(&self) -> Option<Owner> {
+        self.owner.lock().clone()
     }
 
     /// The session has a session at the scratch engine, or none any more.

@@ -22,7 +22,9 @@ use std::{net::SocketAddr, path::Path, sync::Arc, thread, time::Instant};
 
 use clap::Args;
 use onionskin_keys::{KeySet, Suite};
-use onionskin_proxy::{Backend, BackendTls, Config, LoginLimits, Proxy, ScratchConfig};
+use onionskin_proxy::{
+    Backend, BackendTls, Config, LoginLimits, Proxy, ScratchConfig, SessionLimits,
+};
 use onionskin_schema::Policy;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -35,7 +37,6 @@ use crate::{
     error::CommandError,
     home, logging,
     private::{Installation, PrivateServer},
-    serve::MAX_SESSIONS,
     termination::Termination,
 };
 
@@ -147,8 +148,8 @@ fn bind(
         backend_rsa_key: None,
         login: LoginLimits::default(),
         trace: false,
-        max_sessions: MAX_SESSIONS,
-        scratch: Some(ScratchConfig::new(engine.socket().to_owned(), "root")),
+        sessions: SessionLimits::default(),
+        scratch: Some(ScratchConfig::new(engine.place().clone(), "root")),
         like_index: false,
         functions: None,
         counts: false,

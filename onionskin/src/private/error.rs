@@ -26,7 +26,8 @@ pub enum PrivateError {
     },
     /// Only the other one.
     #[error(
-        "this needs a {0} server, and none is installed: install it, or set ONIONSKIN_MYSQLD to its path"
+        "this needs the program of a {0} server, and none is installed: install the package {package}, or set ONIONSKIN_MYSQLD to its path",
+        package = .0.package()
     )]
     NoServerOf(Family),
     /// Not a database server, or not one that runs here.
@@ -52,7 +53,7 @@ pub enum PrivateError {
     /// The server's user may not pass a folder above.
     #[error(
         "the user {user}, as which the server runs because onionskin runs as root, cannot reach {} or {}: \
-         choose a --private folder and a server that every user can reach, or run onionskin as an ordinary user",
+         choose a folder and a server that every user can reach, or run onionskin as an ordinary user",
         folder.display(),
         program.display()
     )]
@@ -74,6 +75,26 @@ pub enum PrivateError {
         socket: PathBuf,
         /// Its length.
         length: usize,
+    },
+    /// A scratch engine, and no memory for its tables.
+    #[error(
+        "there is no folder in memory (tmpfs) that can be written to, such as /dev/shm, and opened values must not come to a disk: mount one"
+    )]
+    NoMemory,
+    /// A scratch engine, and a file system that is full, or nearly.
+    #[error(
+        "{} has {free} MiB free, and a scratch engine of {family}'s takes {needed} MiB: make room, or name another folder",
+        folder.display()
+    )]
+    NoRoom {
+        /// Where its folder was to be.
+        folder: PathBuf,
+        /// What is there.
+        free: u64,
+        /// What it takes.
+        needed: u64,
+        /// Which server.
+        family: Family,
     },
     /// Two programs, one folder.
     #[error("{} is in use by another onionskin: stop that one, or choose another folder", .0.display())]
@@ -120,6 +141,17 @@ pub enum PrivateError {
 }
 
 impl PrivateError {
+    /// The sentence without what a server or its installer has said.
+    pub fn without_details(&self) -> String {
+        match self {
+            Self::Initialise { .. } => {
+                "its data directory could not be made, and the log says why".into()
+            }
+            Self::DoesNotStart { .. } => "it does not start, and the log says why".into(),
+            other => other.to_string(),
+        }
+    }
+
     /// Whether trying again cannot help.
     pub fn is_about_the_setup(&self) -> bool {
         !matches!(

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
-    io,
+    io::{self, Read, Seek, SeekFrom},
     os::unix::{
         ffi::OsStrExt,
         fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, lchown},
@@ -16,7 +16,7 @@ use std::{
 
 use rustix::{
     fs::{FlockOperation, flock},
-    process::{Pid, Signal, kill_process, test_kill_process},
+    process::{Pid, Signal, kill_process, kill_process_group, test_kill_process},
 };
 
 use onionskin_backup::environment::without_ours;
@@ -24,7 +24,8 @@ use onionskin_backup::environment::without_ours;
 use super::{
     PrivateError,
     account::ServerUser,
-    program::{Family, ServerProgram, foreign},
+    memory::Values,
+    program::{Family, ServerProgram},
 };
 use crate::{termination::Termination, tied};
 
@@ -32,10 +33,8 @@ use crate::{termination::Termination, tied};
 const SOCKET_PATH_MAX: usize = 107;
 /// How long a server of an earlier run may take to write its buffers and end.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A file system in the machine's memory.
-const MEMORY: &str = "/dev/shm";
-/// What the names of a scratch engine's folders of temporary tables there begin with.
-const TEMPORARY: &str = "onionskin-scratch-";
+/// How often it is looked whether the tool that makes a data directory has ended.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Which server is wanted.
 pub(super) enum Wanted {
@@ -45,6 +44,8 @@ pub(super) enum Wanted {
     Family(Family),
     /// A scratch engine, by this program.
     Scratch(ServerProgram),
+    /// The same, in a folder that is removed with it.
+    Own(ServerProgram),
 }
 
 /// A private server that is ready to be started. Holds the folder's lock.
@@ -55,8 +56,10 @@ pub struct Installation {
     /// Behind our own options.
     pub(super) more_options: Vec<String>,
     /// Of a scratch engine: where its temporary tables lie.
-    temporary: Option<PathBuf>,
-    _lock: File,
+    values: Option<Values>,
+    /// The folder is removed in the end.
+    ends_with_us: bool,
+    lock: File,
 }
 
 impl Installation {
@@ -77,6 +80,15 @@ impl Installation {
         }
         let wanted = Wanted::Scratch(beside.program.clone());
         Self::open_as(wanted, &folder, termination)
+    }
+
+    /// A scratch engine in a new folder, which is removed when the installation is dropped.
+    pub(super) fn open_own(
+        program: ServerProgram,
+        folder: &Path,
+        termination: &Termination,
+    ) -> Result<Self, PrivateError> {
+        Self::open_as(Wanted::Own(program), folder, termination)
     }
 
     /// The same for what is wanted.
@@ -101,34 +113,64 @@ impl Installation {
             }
             return Err(PrivateError::SocketPath { socket, length });
         }
-        let is_scratch = matches!(wanted, Wanted::Scratch(_));
+        let is_scratch = matches!(wanted, Wanted::Scratch(_) | Wanted::Own(_));
+        let ends_with_us = matches!(wanted, Wanted::Own(_));
         let program = match wanted {
             Wanted::Any => ServerProgram::find(&data_in(&folder))?,
             Wanted::Family(family) => ServerProgram::of_family(family)?,
-            Wanted::Scratch(program) => program,
+            Wanted::Scratch(program) | Wanted::Own(program) => program,
         };
         let user = ServerUser::choose(&folder, &server_in(&folder))?;
         let mut installation = Self {
-            _lock: lock(&folder)?,
+            lock: lock(&folder)?,
             folder,
             program,
             user,
             more_options: Vec::new(),
-            temporary: None,
+            values: None,
+            ends_with_us,
         };
-        installation.end_leftover()?;
+        end_leftover(&installation.folder)?;
         installation.make_folders()?;
         if is_scratch {
-            installation.temporary = Some(installation.make_temporary()?);
+            installation.make_values()?;
         }
-        match installation.initialise() {
-            // The signal was for the tool as well, if it came from a terminal.
-            Err(PrivateError::Initialise { .. }) if termination.requested() => {
-                Err(PrivateError::Interrupted)?
-            }
-            other => other?,
-        }
+        installation.initialise(termination)?;
         Ok(installation)
+    }
+
+    /// Makes everything anew for a scratch engine that does not start any more, in the place where
+    /// it was: nothing in it is worth keeping.
+    pub(super) fn make_anew(&mut self, termination: &Termination) -> Result<(), PrivateError> {
+        let server = server_in(&self.folder);
+        match fs::remove_dir_all(&server) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(at(&server)(error));
+            }
+            _ => {}
+        }
+        if fs::symlink_metadata(&self.folder).is_err() {
+            // somebody has removed it, and with it the file that is locked
+            let mut folder = DirBuilder::new();
+            let made = folder.mode(0o700).create(&self.folder);
+            made.map_err(at(&self.folder))?;
+            self.lock = lock(&self.folder)?;
+        }
+        self.make_folders()?;
+        self.make_values()?;
+        self.initialise(termination)
+    }
+
+    /// Whether it is a scratch engine.
+    pub(super) fn is_scratch(&self) -> bool {
+        self.values.is_some()
+    }
+
+    fn make_values(&mut self) -> Result<(), PrivateError> {
+        // first the ones before: they may be in the same place
+        self.values.take();
+        self.values = Some(Values::make(&self.folder, self.user.as_ref())?);
+        Ok(())
     }
 
     /// The server's socket, absolute.
@@ -156,15 +198,19 @@ impl Installation {
 
     /// What it is called in messages.
     pub fn what(&self) -> &'static str {
-        match self.temporary {
+        match self.values {
             Some(_) => "the scratch engine",
             None => "the private server",
         }
     }
 
-    /// What the server says goes here.
+    /// What the server says goes here. A scratch engine that crashes says which statement it ran,
+    /// values and all.
     pub fn log(&self) -> PathBuf {
-        self.folder.join("server.log")
+        match &self.values {
+            Some(values) => values.log(),
+            None => self.folder.join("server.log"),
+        }
     }
 
     /// Starts the server. To be called by a thread that lives as long as the server should: see
@@ -195,14 +241,14 @@ impl Installation {
 
     /// The server has ended.
     pub fn ended(&self) {
-        if let Some(temporary) = &self.temporary {
-            empty(temporary);
+        if let Some(values) = &self.values {
+            values.empty();
         }
         let _ = fs::remove_file(self.pid_file());
     }
 
     fn pid_file(&self) -> PathBuf {
-        self.folder.join("server.pid")
+        pid_file_in(&self.folder)
     }
 
     fn open_log(&self) -> Result<File, PrivateError> {
@@ -226,7 +272,10 @@ impl Installation {
             path("pid-file", &server.join("pid")),
             path(
                 "tmpdir",
-                self.temporary.as_deref().unwrap_or(&server.join("tmp")),
+                &match &self.values {
+                    Some(values) => values.tables(),
+                    None => server.join("tmp"),
+                },
             ),
             path("secure-file-priv", &server.join("files")),
             "--skip-networking".into(),
@@ -241,14 +290,24 @@ impl Installation {
             Family::MySql => options.extend(["--mysqlx=OFF".into(), "--skip-log-bin".into()]),
         }
         options.extend_from_slice(&self.more_options);
-        if let Some(temporary) = &self.temporary {
-            options.extend(self.scratch_options(temporary));
+        if let Some(values) = &self.values {
+            options.extend(self.scratch_options(values));
         }
         options
     }
 
+    /// For a scratch engine: logs of InnoDB's that take little memory, already when the data are
+    /// made.
+    fn small_logs(&self) -> Option<&'static str> {
+        self.values.as_ref()?;
+        Some(match self.program.family {
+            Family::MariaDb => "--innodb-log-file-size=8M",
+            Family::MySql => "--innodb-redo-log-capacity=16M",
+        })
+    }
+
     /// What keeps the values of a scratch engine in memory, and out of logs.
-    fn scratch_options(&self, temporary: &Path) -> Vec<String> {
+    fn scratch_options(&self, values: &Values) -> Vec<String> {
         let mut options: Vec<String> = [
             "--skip-log-bin",
             "--performance-schema=OFF",
@@ -261,17 +320,18 @@ impl Installation {
         ]
         .map(String::from)
         .to_vec();
+        options.extend(self.small_logs().map(String::from));
         if self.program.family == Family::MySql {
             // its temporary tables are InnoDB's, with files of their own, and undo in another
-            let tablespaces = temporary.join("innodb");
+            let tablespaces = values.tablespaces();
             options.push(format!(
                 "--innodb-temp-tablespaces-dir={}",
                 tablespaces.display()
             ));
-            options.push("--innodb-redo-log-capacity=16M".into());
             // undo of temporary tables; the name counts from the data directory
             let up = "../".repeat(self.data().components().count() - 1);
-            let below = temporary.strip_prefix("/").unwrap_or(temporary);
+            let tables = values.tables();
+            let below = tables.strip_prefix("/").unwrap_or(&tables);
             options.push(format!(
                 "--innodb-temp-data-file-path={up}{}/ibtmp1:12M:autoextend",
                 below.display()
@@ -282,48 +342,6 @@ impl Installation {
             options.push("--local-infile=ON".into());
         }
         options
-    }
-
-    /// The folder of temporary tables, in the memory of the machine: opened values must not come to
-    /// a disk. Its name is nobody's to guess, as others may write beside it; a file here tells the
-    /// next run, if this one is killed.
-    fn make_temporary(&self) -> Result<PathBuf, PrivateError> {
-        let memory = Path::new(MEMORY);
-        let note = self.folder.join("temporary");
-        if let Ok(left) = fs::read_to_string(&note) {
-            let left = Path::new(&left);
-            let name = left.file_name().map(|n| n.to_string_lossy());
-            if left.parent() == Some(memory) && name.is_some_and(|n| n.starts_with(TEMPORARY)) {
-                let _ = fs::remove_dir_all(left);
-            }
-        }
-        // mode 0700
-        let folder = tempfile::Builder::new()
-            .prefix(TEMPORARY)
-            .tempdir_in(memory)
-            .map_err(at(memory))?;
-        fs::write(&note, folder.path().as_os_str().as_bytes()).map_err(at(&note))?;
-        if let Some(user) = &self.user {
-            lchown(folder.path(), Some(user.uid), Some(user.gid)).map_err(at(folder.path()))?;
-        }
-        if self.program.family == Family::MySql {
-            let tablespaces = folder.path().join("innodb");
-            self.make_own(&tablespaces).map_err(at(&tablespaces))?;
-        }
-        Ok(folder.keep())
-    }
-
-    /// Makes an empty folder that belongs to the server's user, and to nobody else.
-    fn make_own(&self, folder: &Path) -> io::Result<()> {
-        match fs::remove_dir_all(folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        DirBuilder::new().mode(0o700).create(folder)?;
-        match &self.user {
-            Some(user) => lchown(folder, Some(user.uid), Some(user.gid)),
-            None => Ok(()),
-        }
     }
 
     /// The folders that the server writes to.
@@ -350,7 +368,7 @@ impl Installation {
 
     /// Makes the data directory under another name first, so that one that is half made is never
     /// taken for whole.
-    fn initialise(&self) -> Result<(), PrivateError> {
+    fn initialise(&self, termination: &Termination) -> Result<(), PrivateError> {
         let data = self.data();
         if data.exists() {
             return Ok(());
@@ -370,7 +388,7 @@ impl Installation {
         let (program, mut command) = match self.program.family {
             Family::MariaDb => {
                 let (installer, base) = self.program.installer()?;
-                let mut command = foreign(&installer);
+                let mut command = tied::command(&installer);
                 command.args(["--no-defaults", &new_data, "--skip-test-db"]);
                 command.arg("--auth-root-authentication-method=normal");
                 if let Some(base) = base {
@@ -379,7 +397,7 @@ impl Installation {
                 (installer, command)
             }
             Family::MySql => {
-                let mut command = foreign(&self.program.path);
+                let mut command = tied::command(&self.program.path);
                 command.args(["--no-defaults", "--initialize-insecure", &new_data]);
                 (self.program.path.clone(), command)
             }
@@ -387,17 +405,53 @@ impl Installation {
         // servers that start remove temporary tables that they find, those of others in /tmp as
         // well
         command.env("TMPDIR", server.join("tmp"));
+        without_ours(&mut command);
+        command.args(self.small_logs());
         command.current_dir(&server).stdin(Stdio::null());
-        let output = self.run_as_user(&mut command, Command::output)?;
-        if !output.status.success() {
-            let said = [output.stdout, output.stderr].concat();
+        let (succeeded, said) = self.run_to_its_end(&mut command, termination)?;
+        if !succeeded {
             return Err(PrivateError::Initialise {
                 data: new,
                 program,
-                said: last_lines(&String::from_utf8_lossy(&said)),
+                said: last_lines(&said),
             });
         }
         fs::rename(&new, &data).map_err(at(&data))
+    }
+
+    /// Runs a command as the server's user until it ends, or is not wanted any more. Returns
+    /// whether it succeeded, and what it said.
+    fn run_to_its_end(
+        &self,
+        command: &mut Command,
+        termination: &Termination,
+    ) -> Result<(bool, String), PrivateError> {
+        let system = at(&self.program.path);
+        let mut said = tempfile::tempfile().map_err(&system)?;
+        command.stdout(said.try_clone().map_err(&system)?);
+        command.stderr(said.try_clone().map_err(&system)?);
+        // the tool is a script, and starts others
+        command.process_group(0);
+        let mut child = self.run_as_user(command, Command::spawn)?;
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(&system)? {
+                break status;
+            }
+            if termination.requested() {
+                // Not waited for yet, so the number cannot be that of another group.
+                let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+                let _ = child.wait();
+                return Err(PrivateError::Interrupted);
+            }
+            thread::sleep(LOOK);
+        };
+        let mut text = Vec::new();
+        let read = said
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| said.read_to_end(&mut text));
+        read.map_err(&system)?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        Ok((status.success(), text))
     }
 
     /// Runs a command as the server's user.
@@ -418,69 +472,54 @@ impl Installation {
             }
         })
     }
+}
 
-    /// Ends the server of an earlier run, if there is one: its proxy is gone, for we have the lock.
-    fn end_leftover(&self) -> Result<(), PrivateError> {
-        let Some(pid) = self.leftover() else {
-            return Ok(());
-        };
-        tracing::warn!("a server of an earlier run is still there, ending it");
-        for signal in [Signal::TERM, Signal::KILL] {
-            // It may end by itself meanwhile.
-            let _ = kill_process(pid, signal);
-            let start = Instant::now();
-            while self.leftover().is_some() {
-                if start.elapsed() > PATIENCE {
-                    break;
-                }
-                thread::sleep(Duration::from_millis(50));
+/// Ends the server that an earlier run has left in a folder, if there is one: its proxy is gone,
+/// for we have the lock.
+pub(super) fn end_leftover(folder: &Path) -> Result<(), PrivateError> {
+    let Some(pid) = leftover(folder) else {
+        return Ok(());
+    };
+    tracing::warn!("a server of an earlier run is still there, ending it");
+    for signal in [Signal::TERM, Signal::KILL] {
+        // It may end by itself meanwhile.
+        let _ = kill_process(pid, signal);
+        let start = Instant::now();
+        while leftover(folder).is_some() {
+            if start.elapsed() > PATIENCE {
+                break;
             }
-        }
-        match self.leftover() {
-            Some(pid) => Err(PrivateError::StillRunning {
-                pid: pid.as_raw_pid(),
-                data: self.data(),
-            }),
-            None => Ok(()),
+            thread::sleep(Duration::from_millis(50));
         }
     }
-
-    /// The process that the pid file names, if it is a server on our data.
-    fn leftover(&self) -> Option<Pid> {
-        let pid = fs::read_to_string(self.pid_file()).ok()?;
-        let pid = Pid::from_raw(pid.trim().parse().ok()?)?;
-        test_kill_process(pid).ok()?;
-        // The number may have been given to another process since.
-        let command_line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_pid())).ok()?;
-        let ours = format!("--datadir={}", self.data().display());
-        command_line
-            .split(|byte| *byte == 0)
-            .any(|argument| argument == ours.as_bytes())
-            .then_some(pid)
+    match leftover(folder) {
+        Some(pid) => Err(PrivateError::StillRunning {
+            pid: pid.as_raw_pid(),
+            data: data_in(folder),
+        }),
+        None => Ok(()),
     }
 }
 
-/// Removes what is in a folder, as far as possible.
-fn empty(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let _ = match entry.file_type().is_ok_and(|t| t.is_dir()) {
-            // the server wants it again when it is started again
-            true => {
-                empty(&path);
-                Ok(())
-            }
-            false => fs::remove_file(&path),
-        };
-    }
+/// The process that the pid file names, if it is a server on the data of this folder.
+fn leftover(folder: &Path) -> Option<Pid> {
+    let pid = fs::read_to_string(pid_file_in(folder)).ok()?;
+    let pid = Pid::from_raw(pid.trim().parse().ok()?)?;
+    test_kill_process(pid).ok()?;
+    // The number may have been given to another process since.
+    let command_line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_pid())).ok()?;
+    let ours = format!("--datadir={}", data_in(folder).display());
+    command_line
+        .split(|byte| *byte == 0)
+        .any(|argument| argument == ours.as_bytes())
+        .then_some(pid)
 }
 
 impl Drop for Installation {
     fn drop(&mut self) {
-        if let Some(temporary) = self.temporary.take()
-            && temporary.starts_with(MEMORY)
-        {
-            let _ = fs::remove_dir_all(temporary);
+        self.values.take();
+        if self.ends_with_us {
+            let _ = fs::remove_dir_all(&self.folder);
         }
     }
 }
@@ -493,12 +532,16 @@ pub(super) fn data_in(folder: &Path) -> PathBuf {
     server_in(folder).join("data")
 }
 
+fn pid_file_in(folder: &Path) -> PathBuf {
+    folder.join("server.pid")
+}
+
 fn socket_in(folder: &Path) -> PathBuf {
     server_in(folder).join("mysql.sock")
 }
 
 /// Held until the program ends, however it ends.
-fn lock(folder: &Path) -> Result<File, PrivateError> {
+pub(super) fn lock(folder: &Path) -> Result<File, PrivateError> {
     let path = folder.join("lock");
     let file = OpenOptions::new()
         .create(true)
@@ -514,7 +557,7 @@ fn lock(folder: &Path) -> Result<File, PrivateError> {
     }
 }
 
-fn set_mode(path: &Path, mode: u32) -> Result<(), PrivateError> {
+pub(super) fn set_mode(path: &Path, mode: u32) -> Result<(), PrivateError> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(at(path))
 }
 

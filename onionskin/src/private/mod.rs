@@ -10,7 +10,7 @@
 //!   server/                0700, belongs to the server's user
 //!     data/ files/ tmp/    files/ is the only place where SQL can write files
 //!     mysql.sock
-//!   scratch/               the same once more: the scratch engine (tier 3), whose temporary tables lie in /dev/shm
+//!   scratch/               the same once more: the scratch engine (tier 3), whose temporary tables and log lie in /dev/shm
 //! ```
 //!
 //! | file | what it does |
@@ -19,6 +19,8 @@
 //! | `installation` | the folder: made, initialised, taken back from a server that outlived its proxy |
 //! | `account` | which system user the server runs as |
 //! | `trial` | a server for a moment: on restored data, or on none |
+//! | `own_engine` | the scratch engine of a proxy without a private server, in a folder for a while |
+//! | `memory` | folders in the machine's memory |
 //! | `login` | tells whether its administrator has a password |
 //! | `supervisor` | starts it, waits until it answers, starts it again when it dies, stops it |
 //!
@@ -30,6 +32,8 @@ mod account;
 mod error;
 mod installation;
 mod login;
+mod memory;
+mod own_engine;
 mod program;
 mod supervisor;
 mod trial;
@@ -39,6 +43,7 @@ pub use error::PrivateError;
 pub use installation::Installation;
 pub use login::root_is_open;
 pub use onionskin_backup::environment::without_ours;
+pub use own_engine::OwnEngine;
 pub use program::{Family, ServerProgram, foreign};
 pub use supervisor::PrivateServer;
 pub use trial::Trial;

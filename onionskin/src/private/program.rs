@@ -29,6 +29,24 @@ impl fmt::Display for Family {
 }
 
 impl Family {
+    /// As the proxy calls it.
+    pub fn of(family: onionskin_value::Family) -> Self {
+        match family {
+            onionskin_value::Family::MariaDb => Self::MariaDb,
+            onionskin_value::Family::MySql => Self::MySql,
+        }
+    }
+
+    /// Which package of a distribution has its server. Those of a core start no service.
+    pub fn package(self) -> &'static str {
+        match self {
+            Self::MariaDb => "mariadb-server-core (or mariadb-server)",
+            Self::MySql => {
+                "mysql-server-core or, from MySQL's own repository, mysql-community-server-core"
+            }
+        }
+    }
+
     /// Whose data a data directory holds, from a file that only one of them makes.
     pub fn of_data(data: &Path) -> Option<Self> {
         if data.join("aria_log_control").exists() {
@@ -70,6 +88,36 @@ impl ServerProgram {
         let mut candidates = Self::candidates()?.into_iter();
         let found = candidates.find(|program| program.family == family);
         found.ok_or(PrivateError::NoServerOf(family))
+    }
+
+    /// The one that is nearest to a server of this family and version, and its own version. Those
+    /// that ONIONSKIN_MYSQLD names, separated by colons, or else those in PATH.
+    pub fn nearest(family: Family, version: &str) -> Result<(Self, String), PrivateError> {
+        let named = env::var_os("ONIONSKIN_MYSQLD").filter(|path| !path.is_empty());
+        let candidates: Vec<Self> = match &named {
+            Some(paths) => env::split_paths(paths)
+                .filter(|path| !path.as_os_str().is_empty())
+                .map(Self::identify)
+                .collect::<Result<_, _>>()?,
+            None => ["mariadbd", "mysqld"]
+                .into_iter()
+                .flat_map(all_in_path)
+                .filter_map(|path| Self::identify(path).ok())
+                .collect(),
+        };
+        let wanted = numbers(version);
+        let fitting = candidates.into_iter().filter(|p| p.family == family);
+        let known = fitting.filter_map(|program| {
+            let version = program.version()?;
+            Some((program, version))
+        });
+        // of equals the first
+        known
+            .min_by_key(|(_, version)| {
+                let its = numbers(version);
+                [0, 1, 2].map(|n| its[n].abs_diff(wanted[n]))
+            })
+            .ok_or(PrivateError::NoServerOf(family))
     }
 
     fn candidates() -> Result<Vec<Self>, PrivateError> {
@@ -210,14 +258,34 @@ pub fn foreign(program: impl AsRef<OsStr>) -> Command {
     command
 }
 
-/// Servers are in sbin, which is not in every PATH.
+/// The numbers at the beginning of a version: 10, 11 and 14 of `10.11.14-MariaDB`.
+pub fn numbers(version: &str) -> [u32; 3] {
+    let mut numbers = version
+        .split(|c: char| !c.is_ascii_digit())
+        .map(|part| part.parse().unwrap_or(0));
+    [0; 3].map(|none: u32| numbers.next().unwrap_or(none))
+}
+
 fn in_path(name: &str) -> Option<PathBuf> {
+    all_in_path(name).into_iter().next()
+}
+
+/// Servers are in sbin, which is not in every PATH.
+fn all_in_path(name: &str) -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    env::split_paths(&path)
+    let mut found: Vec<PathBuf> = env::split_paths(&path)
         .chain(["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from))
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join(name))
-        .find(|candidate| candidate.is_file())
+        .filter(|candidate| candidate.is_file())
+        .collect();
+    let mut seen = Vec::new();
+    found.retain(|path| {
+        let first = !seen.contains(path);
+        seen.push(path.clone());
+        first
+    });
+    found
 }
 
 #[cfg(test)]
@@ -232,6 +300,14 @@ mod tests {
         assert_eq!(Family::of_data(folder.path()), Some(Family::MySql));
         std::fs::write(folder.path().join("aria_log_control"), "").expect("written");
         assert_eq!(Family::of_data(folder.path()), Some(Family::MariaDb));
+    }
+
+    #[test]
+    fn versions_begin_with_numbers() {
+        assert_eq!(numbers("10.11.14-MariaDB-0+deb12u2"), [10, 11, 14]);
+        assert_eq!(numbers("9.7.0"), [9, 7, 0]);
+        assert_eq!(numbers("8.0"), [8, 0, 0]);
+        assert_eq!(numbers("unknown"), [0, 0, 0]);
     }
 
     #[test]

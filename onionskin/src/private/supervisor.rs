@@ -17,6 +17,8 @@ use std::{
 use parking_lot::{Condvar, Mutex};
 use rustix::process::{Pid, Signal, kill_process};
 
+use onionskin_proxy::{EnginePlace, Whereabouts};
+
 use super::{Installation, PrivateError, installation::last_lines};
 use crate::termination::Termination;
 
@@ -29,12 +31,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// the first.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// When memory is short, the kernel ends a scratch engine sooner than the proxy: that goes on
+/// without it.
+const FIRST_TO_GO: &str = "500";
 
 /// A private server that runs. Dropping it stops it.
 pub struct PrivateServer {
     shared: Arc<Shared>,
     socket: PathBuf,
     data: PathBuf,
+    place: EnginePlace,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -62,6 +68,16 @@ impl PrivateServer {
         installation: Installation,
         termination: &Termination,
     ) -> Result<Self, PrivateError> {
+        let place = EnginePlace::new(Whereabouts::Starting);
+        Self::start_at(installation, termination, place)
+    }
+
+    /// The same; `place` is told where the server is, as long as it runs.
+    pub fn start_at(
+        installation: Installation,
+        termination: &Termination,
+        place: EnginePlace,
+    ) -> Result<Self, PrivateError> {
         let (socket, data) = (installation.socket(), installation.data());
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
@@ -73,6 +89,8 @@ impl PrivateServer {
         let supervisor = Supervisor {
             installation,
             shared: Arc::clone(&shared),
+            termination: termination.clone(),
+            place: place.clone(),
         };
         let thread = thread::Builder::new()
             .name("private server".into())
@@ -85,6 +103,7 @@ impl PrivateServer {
             shared,
             socket,
             data,
+            place,
             thread: Some(thread),
         };
         server.wait(termination)?;
@@ -94,6 +113,11 @@ impl PrivateServer {
     /// Its socket.
     pub fn socket(&self) -> &Path {
         &self.socket
+    }
+
+    /// Where it is, as long as it runs.
+    pub fn place(&self) -> &EnginePlace {
+        &self.place
     }
 
     /// Where it stores everything.
@@ -150,15 +174,27 @@ impl Drop for PrivateServer {
 struct Supervisor {
     installation: Installation,
     shared: Arc<Shared>,
+    termination: Termination,
+    place: EnginePlace,
 }
 
 impl Supervisor {
-    fn run(self) {
+    fn run(mut self) {
         let mut pause = FIRST_PAUSE;
+        let mut is_sound = true;
         loop {
             let start = Instant::now();
+            let made = match is_sound {
+                true => Ok(()),
+                false => self.installation.make_anew(&self.termination),
+            };
             let log_start = fs::metadata(self.installation.log()).map_or(0, |log| log.len());
-            let ended = self.installation.spawn().map(|child| self.watch(child));
+            let mut answered = false;
+            let ended = made
+                .and_then(|()| self.installation.spawn())
+                .map(|child| self.watch(child, &mut answered));
+            // data of a server are never touched
+            is_sound = answered || !self.installation.is_scratch();
             self.installation.ended();
             let error = match ended {
                 Ok(status) => PrivateError::DoesNotStart {
@@ -180,11 +216,23 @@ impl Supervisor {
             if start.elapsed() > LONGEST_PAUSE {
                 pause = FIRST_PAUSE;
             }
-            tracing::error!(
-                "the private server has ended by itself, see {}; starting it again in {} s",
-                self.installation.log().display(),
-                pause.as_secs()
-            );
+            let what = self.installation.what();
+            match answered {
+                true => tracing::error!(
+                    "{what} has ended by itself, see {}; starting it again in {} s",
+                    self.installation.log().display(),
+                    pause.as_secs()
+                ),
+                // before it answers it has no values that it could tell
+                false => tracing::error!(
+                    "{what} does not start again: {}; trying again in {} s",
+                    error.to_string().lines().collect::<Vec<_>>().join(" "),
+                    pause.as_secs()
+                ),
+            }
+            self.place.set(Whereabouts::Nowhere(
+                "it has ended by itself, and is being started again".into(),
+            ));
             let until = Instant::now() + pause;
             while !state.stopping
                 && !self
@@ -201,8 +249,7 @@ impl Supervisor {
     }
 
     /// Until the server has ended, by itself or because it was asked to.
-    fn watch(&self, mut child: Child) -> Option<ExitStatus> {
-        let mut answered = false;
+    fn watch(&self, mut child: Child, answered: &mut bool) -> Option<ExitStatus> {
         let mut asked: Option<Instant> = None;
         loop {
             match child.try_wait() {
@@ -210,8 +257,15 @@ impl Supervisor {
                 Ok(None) => {}
                 Err(_) => return None,
             }
-            if !answered && asked.is_none() && answers(&self.installation.socket()) {
-                answered = true;
+            if !*answered && asked.is_none() && answers(&self.installation.socket()) {
+                *answered = true;
+                if self.installation.is_scratch() {
+                    let score = format!("/proc/{}/oom_score_adj", child.id());
+                    // some containers do not allow it
+                    let _ = fs::write(score, FIRST_TO_GO);
+                }
+                let socket = self.installation.socket();
+                self.place.set(Whereabouts::At(socket));
                 let what = self.installation.what();
                 tracing::info!("{what} runs with process id {}", child.id());
                 self.shared.state.lock().phase = Phase::Ready;
@@ -232,7 +286,7 @@ impl Supervisor {
                     Some(_) => {}
                 }
             }
-            let pause = if answered && asked.is_none() {
+            let pause = if *answered && asked.is_none() {
                 LOOK_RUNNING
             } else {
                 LOOK_STARTING

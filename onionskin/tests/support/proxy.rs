@@ -216,7 +216,11 @@ impl Proxy {
         // Most tests begin with plaintext under names that `[protect]` has; those about enforcing
         // say so.
         let enforces = |line: &str| line.starts_with("enforce");
-        let kept = generated.lines().filter(|l| !given(l) && !enforces(l));
+        // So do those that want an engine that comes by itself.
+        let engine = |line: &str| line == "[scratch]" || line == "engine = \"auto\"";
+        let kept = generated
+            .lines()
+            .filter(|l| !given(l) && !enforces(l) && !engine(l));
         let kept: Vec<&str> = kept.collect();
         fs::write(
             &file,

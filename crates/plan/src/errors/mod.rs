@@ -53,16 +53,16 @@ table! {
         "Give it the capability, onionskin migrate TABLE --add \"COLUMN: range\", or leave it out of the condition.";
     pub EXPRESSION = "OS1004", 1235, "42000",
         "A protected column is used in an expression that cannot be computed on ciphertext.",
-        "Configure a scratch engine (docs/scratch.md), or select the column and compute in the application.";
+        "Set engine = \"auto\" under [scratch], which starts a scratch engine (docs/scratch.md), or select the column and compute in the application.";
     pub NOT_CONSTANT = "OS1005", 1235, "42000",
         "A protected column is assigned something that is neither a literal nor a parameter.",
-        "Configure a scratch engine (docs/scratch.md), or compute the value in the application and pass it as a literal or parameter.";
+        "Set engine = \"auto\" under [scratch], which starts a scratch engine (docs/scratch.md), or compute the value in the application and pass it as a literal or parameter.";
     pub OTHER_KEY = "OS1006", 1235, "42000",
         "Two columns are compared whose tokens are made under different keys.",
         "Give both columns the same join group, ENCRYPTED FOR (eq, join:NAME), the same type, and one data key and suite (onionskin migrate TABLE --rotate).";
     pub EXPORT = "OS1007", 1235, "42000",
         "A subquery, view or union hands a protected column on.",
-        "Configure a scratch engine (docs/scratch.md), or select the protected column in the outermost SELECT.";
+        "Set engine = \"auto\" under [scratch], which starts a scratch engine (docs/scratch.md), or select the protected column in the outermost SELECT.";
     pub STATEMENT = "OS1008", 1235, "42000",
         "This kind of statement is not supported on protected tables.",
         "Use SELECT, INSERT, REPLACE, UPDATE or DELETE.";
@@ -74,7 +74,7 @@ table! {
         "Qualify the column with its table.";
     pub GROUPING = "OS1011", 1235, "42000",
         "Grouping or distinction with a protected column in this form is not supported.",
-        "Configure a scratch engine (docs/scratch.md), or select the keys of GROUP BY and aggregates only, and aggregate other columns in a statement of their own.";
+        "Set engine = \"auto\" under [scratch], which starts a scratch engine (docs/scratch.md), or select the keys of GROUP BY and aggregates only, and aggregate other columns in a statement of their own.";
     pub INDEX = "OS1012", 1235, "42000",
         "An index names a protected column that has no capability to be searched.",
         "Create the column ENCRYPTED FOR (eq) or (range), or leave it out of the index.";
@@ -104,7 +104,7 @@ table! {
         "Set time_zone to an offset such as '+00:00', or to a name of the IANA database.";
     pub UNION_OF_SEALED = "OS1021", 1235, "42000",
         "A set operation over protected columns is not supported.",
-        "Configure a scratch engine (docs/scratch.md), or run the parts as separate statements.";
+        "Set engine = \"auto\" under [scratch], which starts a scratch engine (docs/scratch.md), or run the parts as separate statements.";
     pub COLUMN_COUNT = "OS1022", 1136, "21S01",
         "Column count doesn't match value count. Mostly in the server's own words, without the code.",
         "Give one value for each column.";
@@ -140,7 +140,7 @@ table! {
         "Give the column a name that no other column of the table has.";
     pub COMPUTED_DEFAULT = "OS1035", 1235, "42000",
         "The column's value would come from an expression in its DEFAULT, or from ON UPDATE, which the scratch engine has to compute.",
-        "Configure a scratch engine ([scratch]), or give the column's value in the statement; write the statement in a simpler form if there is one.";
+        "Set engine = \"auto\" under [scratch], which starts a scratch engine (docs/scratch.md), or give the column's value in the statement; write the statement in a simpler form if there is one.";
     pub HIDDEN_COLUMNS = "OS1036", 1142, "42000",
         "The statement holds constants, and the server shows the account no columns of a table or view in it, so that nobody knows whether they are protected.",
         "Grant the account SELECT on the columns that it compares, or make the view anew; statements without constants go through as they are.";
@@ -215,7 +215,7 @@ table! {
         "Have the proxy verify the server (`backend_tls`, `backend_ca`) or reach it over a Unix socket, and use a login method of MySQL 4.1 or later.";
     pub SCRATCH_GONE = "OS1208", 1429, "HY000",
         "The scratch engine cannot be used.",
-        "Start it, or correct `[scratch]` in the configuration; it must be of the server's family and version.";
+        "Do what the text says is missing; start it, or correct `[scratch]` in the configuration; it must be of the server's family and version.";
     pub SCRATCH_BOUND = "OS1209", 1038, "HY001",
         "The statement needs more rows, time or space on the scratch engine than `scratch_rows`, `scratch_memory`, `scratch_seconds` or its temporary files allow.",
         "Narrow it with conditions that the server can apply, or raise the bounds in the configuration.";

@@ -33,6 +33,11 @@ impl Group {
             v4 => v4,
         })
     }
+
+    /// The address, or the first one of the network.
+    pub fn address(self) -> IpAddr {
+        self.0
+    }
 }
 
 /// Who goes first: the smaller one.

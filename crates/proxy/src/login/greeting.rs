@@ -110,7 +110,7 @@ pub(crate) fn relay_greeted(
     Ok(Some((agreed, ok)))
 }
 
-fn family_of(greeting: &InitialHandshake) -> Family {
+pub(super) fn family_of(greeting: &InitialHandshake) -> Family {
     match greeting.is_mariadb() {
         true => Family::MariaDb,
         false => Family::MySql,
@@ -118,7 +118,7 @@ fn family_of(greeting: &InitialHandshake) -> Family {
 }
 
 /// The server's version, without what MariaDB puts before it for old replicas.
-fn version_of(greeting: &InitialHandshake) -> String {
+pub(super) fn version_of(greeting: &InitialHandshake) -> String {
     let version = &greeting.server_version;
     text(version.strip_prefix(b"5.5.5-").unwrap_or(version))
 }

@@ -9,7 +9,7 @@ use rustls::ServerConfig;
 use super::error::{
     CERTIFICATE_REQUIRED, LoginError, LoginResult, SERVER_WITHOUT_TLS, TLS_REQUIRED,
 };
-use crate::config::{Backend, BackendTls, Config, ScratchConfig};
+use crate::config::{Backend, BackendTls, Config};
 
 /// The part of the configuration that logins depend on.
 pub(crate) struct LoginSettings {
@@ -41,10 +41,10 @@ impl LoginSettings {
         }
     }
 
-    /// Those of the scratch engine, which is asked in the same way whether it is there.
-    pub fn of_engine(engine: &ScratchConfig) -> Self {
+    /// Those of a server that is asked without TLS, and for no client: whether it is there.
+    pub fn plain(backend: Backend) -> Self {
         Self {
-            backend: Backend::Unix(engine.socket.clone()),
+            backend,
             client_tls: None,
             requires_tls: false,
             client_authority: None,
@@ -95,7 +95,7 @@ mod tests {
         let settings = LoginSettings {
             requires_tls,
             client_authority: rule.map(|byte| [byte; 32]),
-            ..LoginSettings::of_engine(&ScratchConfig::new("/nowhere".into(), "root"))
+            ..LoginSettings::plain(Backend::Unix("/nowhere".into()))
         };
         settings
             .must_admit(is_tls, shown.map(|byte| [byte; 32]))

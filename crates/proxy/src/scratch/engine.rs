@@ -82,6 +82,8 @@ pub(crate) struct Engine {
     /// What a statement may take where the client's session does not say.
     pub seconds: u64,
     config: ScratchConfig,
+    /// Which engine it is, of those that were at the place one after the other.
+    edition: u64,
     family: Family,
     /// The session's number at the engine.
     id: u32,
@@ -105,6 +107,7 @@ impl Drop for Shown {
 /// Ends a session at the scratch engine, with what it is doing there, from another one.
 struct EngineEnd {
     config: ScratchConfig,
+    edition: u64,
     family: Family,
     capabilities: Capabilities,
     form: DefinitionForm,
@@ -113,7 +116,11 @@ struct EngineEnd {
 
 impl EngineEnd {
     fn kill(&self) -> Outcome<()> {
-        let stream = UnixStream::connect(&self.config.socket).map_err(|e| gone(e.to_string()))?;
+        // with an engine its sessions end, and their numbers are others' from then on
+        let Some(socket) = self.config.place.socket_of(self.edition) else {
+            return Ok(());
+        };
+        let stream = UnixStream::connect(socket).map_err(|e| gone(e.to_string()))?;
         for limit in [UnixStream::set_read_timeout, UnixStream::set_write_timeout] {
             limit(&stream, Some(KILL_WAIT)).map_err(|e| gone(e.to_string()))?;
         }
@@ -177,8 +184,9 @@ impl Engine {
         capabilities: Capabilities,
         form: DefinitionForm,
     ) -> Outcome<Engine> {
-        let stream = UnixStream::connect(&config.socket)
-            .map_err(|e| gone(format!("{} ({e})", config.socket.display())))?;
+        let (socket, edition) = config.place.socket().map_err(gone)?;
+        let stream = UnixStream::connect(&socket)
+            .map_err(|e| gone(format!("{} ({e})", socket.display())))?;
         let connection = Connection::new(Transport::Unix(stream));
         let (connection, capabilities, id) =
             login(connection, &config.user, family, capabilities, form)?;
@@ -193,6 +201,7 @@ impl Engine {
             system_time_zone: String::new(),
             seconds: config.seconds,
             config: config.clone(),
+            edition,
             family,
             id,
             shown: None,
@@ -305,6 +314,7 @@ impl Engine {
     fn end(&self) -> EngineEnd {
         EngineEnd {
             config: self.config.clone(),
+            edition: self.edition,
             family: self.family,
             capabilities: self.server.capabilities,
             form: self.server.form,

@@ -295,10 +295,9 @@ impl Session {
         }
         let kind: &[u8] = b"SELECT SUBSTRING_INDEX(VERSION(), '.', 2), @@lower_case_table_names";
         let mine = self.server.rows(kind)?;
-        if engine.server.rows(kind).map_err(engine::ours)? != mine {
-            return Err(gone(
-                "its version, or its lower_case_table_names, is not that of the server",
-            ));
+        let its = engine.server.rows(kind).map_err(engine::ours)?;
+        if its != mine {
+            return Err(gone(unlike(&its, &mine)));
         }
         let here = settings::known(&mut self.server)?;
         engine.settle()?;
@@ -650,4 +649,22 @@ fn renamed_part(
     }
     out.extend_from_slice(sql.get(at..part.end).ok_or_else(bad)?);
     Ok(out)
+}
+
+/// What an engine has that the server has not: of each the version and lower_case_table_names.
+fn unlike(engine: &[Vec<Option<Vec<u8>>>], server: &[Vec<Option<Vec<u8>>>]) -> String {
+    let said = |rows: &[Vec<Option<Vec<u8>>>]| {
+        let cells = rows.iter().flatten().flatten();
+        // both are short; a server may say anything
+        let texts =
+            cells.map(|cell| String::from_utf8_lossy(&cell[..cell.len().min(16)]).into_owned());
+        texts
+            .collect::<Vec<_>>()
+            .join(" with lower_case_table_names = ")
+    };
+    format!(
+        "it is version {}, and the server {}",
+        said(engine),
+        said(server)
+    )
 }

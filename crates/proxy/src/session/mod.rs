@@ -538,8 +538,25 @@ impl Session {
         let Some(ok) = done else {
             return Err(Failure::Client(WireError::Closed));
         };
+        let asked = ComChangeUser::decode(&payload, self.client_capabilities);
+        if let Ok(asked) = &asked {
+            let account = String::from_utf8_lossy(&asked.username).into_owned();
+            let (sessions, limits) = (&self.shared.sessions, &self.shared.config.sessions);
+            if let Err(too_many) = sessions.change_account(&self.activity, account, limits) {
+                tracing::warn!(
+                    id = self.connection_id,
+                    limit = too_many.setting(),
+                    "too many sessions: no change of user"
+                );
+                let mut out = Vec::new();
+                too_many.packet().encode(&mut out);
+                self.write(&out)?;
+                self.flush()?;
+                return Err(Failure::Client(WireError::Closed));
+            }
+        }
         self.forget_session()?;
-        if let Ok(asked) = ComChangeUser::decode(&payload, self.client_capabilities) {
+        if let Ok(asked) = asked {
             self.state.announce(asked.charset.unwrap_or_default());
         }
         self.write_ok_payload(&ok)
