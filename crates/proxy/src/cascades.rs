@@ -21,7 +21,9 @@ impl Session {
     pub(crate) fn must_not_cascade(&mut self, plan: &Plan) -> Outcome<()> {
         let facts = &plan.facts;
         let changes = matches!(facts.verb, Verb::Update | Verb::Delete | Verb::Insert);
-        let skips = facts.ignore && changes;
+        // a new row takes nothing from those that refer to others
+        let only_adds = facts.verb == Verb::Insert && !facts.updates_met_rows;
+        let skips = facts.ignore && changes && !only_adds;
         let by_engine = changes && matches!(plan.action, Action::ScratchWrite(_));
         if plan.rewritten.is_empty() && !skips && !by_engine {
             return Ok(());

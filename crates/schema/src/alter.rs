@@ -39,7 +39,7 @@ pub enum Position<'a> {
     After(&'a Column),
 }
 
-/// ADD COLUMN. The table must be empty if [`needs_empty_table`] says so.
+/// ADD COLUMN. Rows need a [`NewColumn::filling`] if [`needs_values`] says so.
 pub fn add_column(
     column: &NewColumn,
     position: Position<'_>,
@@ -72,15 +72,23 @@ fn place_text(position: Position<'_>) -> String {
     }
 }
 
-/// Whether rows that are already there would need a sealed value that only the proxy can make: the
-/// column is NOT NULL, or has a default. Then the table must be empty, or the statement be refused
-/// with [`SchemaError::RowsNeedValues`].
-pub fn needs_empty_table(column: &NewColumn) -> bool {
+/// Whether rows that are already there need a sealed value that only the proxy can make: the column
+/// is NOT NULL, or has a default.
+pub fn needs_values(column: &NewColumn) -> bool {
     let filled = matches!(
         column.default,
         Some(DefaultLiteral::Value(_) | DefaultLiteral::Expression(_))
     );
     !column.nullable || filled
+}
+
+/// What takes the defaults away again by which the rows of a table have got a
+/// [`NewColumn::filling`]: a statement of its own, behind ADD COLUMN. Where it is not run, new rows
+/// that do not name the column get the same as those before them.
+pub fn without_filling(column: &NewColumn, family: Family) -> Vec<String> {
+    let metadata = column.metadata();
+    let grams = GramForm::of(family);
+    Layout::new(&metadata, column.nullable, column.invisible, grams).without_filling()
 }
 
 /// The physical column after which a neighbour of `column` stands.
@@ -401,6 +409,7 @@ fn new_column(metadata: &ColumnMetadata, nullable: bool) -> NewColumn {
         invisible: false,
         capabilities: metadata.capabilities.clone(),
         without_grams: metadata.without_grams,
+        filling: Vec::new(),
         actions: metadata.actions,
         column_id: metadata.column_id,
         table_id: metadata.table_id,

@@ -16,6 +16,7 @@
 //! up. `foreign_key.rs` reads references.
 
 mod alter;
+mod attributes;
 mod body;
 mod check;
 mod collation;
@@ -30,6 +31,7 @@ mod foreign_key;
 mod index;
 mod key_length;
 mod key_parts;
+mod options;
 mod reader;
 mod select;
 
