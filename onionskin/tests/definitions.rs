@@ -26,6 +26,8 @@ on_both_servers!(
     places_beside_protected_columns,
     parts_that_are_not_understood_are_named,
     rows_are_added_to_parents,
+    keys_between_texts_of_other_lengths,
+    new_rows_have_names,
     partitions_stand_behind_the_columns,
     partitions_are_changed,
     rows_do_not_move_between_tables,
@@ -351,4 +353,97 @@ fn rows_are_added_to_parents(kind: Kind) {
         refused(&mut pair, sql, &["OS1"]);
     }
     same(&mut pair, &["SELECT * FROM child"]);
+}
+
+/// The tokens of texts do not depend on how long a column may be.
+fn keys_between_texts_of_other_lengths(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    for sql in [
+        "CREATE TABLE p (mail VARCHAR(50) PRIMARY KEY {eq, join:g}, code VARBINARY(8) NOT NULL {eq, join:h}, UNIQUE (code))",
+        "CREATE TABLE c (id INT PRIMARY KEY, mail VARCHAR(100) {eq}, code VARBINARY(20) {eq}, \
+         FOREIGN KEY (mail) REFERENCES p (mail) ON DELETE CASCADE, FOREIGN KEY (code) REFERENCES p (code))",
+        "CREATE TABLE wp (k VARCHAR(50) PRIMARY KEY)",
+        "CREATE TABLE wc (id INT AUTO_INCREMENT PRIMARY KEY, k VARCHAR(200), FOREIGN KEY (k) REFERENCES wp (k))",
+    ] {
+        define(&mut pair, sql);
+    }
+    same(
+        &mut pair,
+        &[
+            "INSERT INTO p VALUES ('Hb4YqMz7', 'x'), ('é@b', 'y')",
+            "INSERT INTO c VALUES (1, 'hb4yqmz7', 'x'), (2, 'E@B', NULL), (3, NULL, 'y')",
+            "SELECT c.id, p.mail FROM c JOIN p ON c.mail = p.mail ORDER BY c.id",
+            "INSERT INTO wp VALUES ('Hb4YqMz7')",
+            "INSERT INTO wc (k) VALUES ('HB4YQMZ7'), (NULL)",
+            "SELECT * FROM wc ORDER BY id",
+            "SHOW CREATE TABLE c",
+            "SHOW CREATE TABLE wc",
+        ],
+    );
+    let long = format!("INSERT INTO c VALUES (4, '{}', NULL)", "z".repeat(90));
+    assert_eq!(pair.same_error(&long), 1452);
+    assert_eq!(pair.same_error("INSERT INTO wc (k) VALUES ('other')"), 1452);
+    assert_eq!(pair.same_error("DELETE FROM p WHERE code = 'x'"), 1451);
+    same(
+        &mut pair,
+        &[
+            "DELETE FROM p WHERE mail = 'é@b' AND code = 'z'",
+            "UPDATE c SET code = NULL",
+            "DELETE FROM p WHERE mail = 'e@b'",
+            "SELECT * FROM c ORDER BY id",
+        ],
+    );
+    for (sql, words) in [
+        (
+            "CREATE TABLE x (mail CHAR(50) {eq}, FOREIGN KEY (mail) REFERENCES p (mail))",
+            "their types make other tokens",
+        ),
+        ("CREATE TABLE we (e ENUM('a', 'b') PRIMARY KEY)", ""),
+        (
+            "CREATE TABLE wf (id INT PRIMARY KEY, e ENUM('a', 'b'), FOREIGN KEY (e) REFERENCES we (e))",
+            "ENUM and SET have no join group",
+        ),
+    ] {
+        match words {
+            "" => define(&mut pair, sql),
+            words => refused(&mut pair, sql, &[words]),
+        }
+    }
+    pair.nothing_leaked();
+}
+
+/// MySQL's names for the columns of a new row.
+fn new_rows_have_names(kind: Kind) {
+    if kind == Kind::MariaDb {
+        return;
+    }
+    let Some(mut pair) = pair(kind) else { return };
+    pair.create("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20) {eq, range}, n INT {eq}, k INT DEFAULT 5)");
+    same(
+        &mut pair,
+        &[
+            "INSERT INTO t VALUES (1, 'a', 1, 1), (2, 'b', 2, 2)",
+            "INSERT INTO t (id, name, n) VALUES (1, 'Hb4YqMz7', 7), (3, 'c', 3) AS excluded (a, b, c) \
+             ON DUPLICATE KEY UPDATE name = excluded.b, n = c",
+            "INSERT INTO t (n, name, id) VALUES (8, 'x', 2) AS excluded (x, y, z) ON DUPLICATE KEY UPDATE name = y",
+            "INSERT INTO t VALUES (2, 'q', 9, 11) AS `new` (a, b, c, d) ON DUPLICATE KEY UPDATE n = `new`.c, k = d",
+            "INSERT INTO t VALUES (2, 'q', 9, 12) AS new (a, b, c, d) ON DUPLICATE KEY UPDATE k = new.d, name = 'w'",
+            "INSERT INTO t VALUES (4, 'r', 9, 12) AS new (a, b, c, d)",
+            // names of other columns
+            "INSERT INTO t (name, n, id) VALUES ('s', 5, 4) AS new (k, id, name) ON DUPLICATE KEY UPDATE name = new.k, n = new.id",
+            "SELECT * FROM t ORDER BY id",
+        ],
+    );
+    for sql in [
+        "INSERT INTO t VALUES (1, 'a', 1, 1) AS new (a, b, c) ON DUPLICATE KEY UPDATE n = new.c",
+        "INSERT INTO t VALUES (1, 'a', 1, 1) AS new (a, b, b, d) ON DUPLICATE KEY UPDATE n = new.d",
+        "INSERT INTO t VALUES (1, 'a', 1, 1) AS new (a, b, c, d) ON DUPLICATE KEY UPDATE k = new.c",
+        "INSERT INTO t VALUES (1, 'a', 1, 1) AS new (a, b, c, d) ON DUPLICATE KEY UPDATE k = new.d + 1",
+        "INSERT INTO t VALUES (1, 'a', 1, 1) AS new (a, b, c, d) ON DUPLICATE KEY UPDATE name = new.c",
+    ] {
+        let failure = pair.protected.run(sql).expect_err(sql);
+        assert!(failure.message.contains("OS1"), "{sql}: {failure}");
+    }
+    same(&mut pair, &["SELECT * FROM t ORDER BY id"]);
+    pair.nothing_leaked();
 }

@@ -164,8 +164,7 @@ impl Session {
         if self.state.keeps_notes() {
             self.diagnostics.warnings.extend(notes);
         }
-        self.send_definition(&sql, ddl.temporary.as_ref(), &keyed.plan.names)?;
-        self.forget_filling(ddl, &columns)
+        self.send_definition(&sql, ddl.temporary.as_ref(), &keyed.plan.names)
     }
 
     /// The definition with what its DROP CONSTRAINT means for protected columns. The server's text

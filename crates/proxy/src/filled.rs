@@ -4,8 +4,8 @@
 //! for all of them: cells belong to a column, not to a row, and an UPDATE of many rows seals its
 //! constant once, too. The cell and its companions stand in the statement as the defaults of the
 //! physical columns. So the server writes them in the moment in which the columns appear: no row is
-//! ever without them. A second statement takes the defaults away again. Where it does not come to
-//! that, rows that do not name the column get what the client's definition says all the same.
+//! ever without them. The defaults stay until the column's definition changes: a row of somebody who
+//! does not know the column yet gets what the client's definition says. The proxy always names it.
 
 use onionskin_crypt::{CellFormat, ColumnCipher, ColumnId};
 use onionskin_physical::companions;
@@ -42,35 +42,6 @@ impl Session {
             column.filling = filling;
         }
         Ok(())
-    }
-
-    /// Takes the defaults away by which rows have got their values.
-    pub(crate) fn forget_filling(&mut self, ddl: &Ddl, columns: &[NewColumn]) -> Outcome<()> {
-        let Some(table) = &ddl.table else {
-            return Ok(());
-        };
-        let family = self.state.family;
-        let filled = columns.iter().filter(|column| !column.filling.is_empty());
-        let parts: Vec<String> = filled
-            .flat_map(|column| alter::without_filling(column, family))
-            .collect();
-        if parts.is_empty() {
-            return Ok(());
-        }
-        // what the server has said of the definition is kept: this ends it
-        self.diagnostics.hides_servers = true;
-        self.current.interfered = true;
-        let sql = format!("ALTER TABLE {} {}", path(table), parts.join(", "));
-        match self.server.run(sql.as_bytes()) {
-            Ok(_) => Ok(()),
-            Err(Failure::Server { .. }) => {
-                // new rows get what the client's definition says
-                self.server.settle()?;
-                tracing::warn!(table = %table.name, "a filled column keeps its default on the server");
-                Ok(())
-            }
-            Err(failure) => Err(failure),
-        }
     }
 
     /// The one value that all rows get; `None` if it is not known here.

@@ -82,15 +82,6 @@ pub fn needs_values(column: &NewColumn) -> bool {
     !column.nullable || filled
 }
 
-/// What takes the defaults away again by which the rows of a table have got a
-/// [`NewColumn::filling`]: a statement of its own, behind ADD COLUMN. Where it is not run, new rows
-/// that do not name the column get the same as those before them.
-pub fn without_filling(column: &NewColumn, family: Family) -> Vec<String> {
-    let metadata = column.metadata();
-    let grams = GramForm::of(family);
-    Layout::new(&metadata, column.nullable, column.invisible, grams).without_filling()
-}
-
 /// The physical column after which a neighbour of `column` stands.
 pub fn last_physical_name(column: &Column) -> &str {
     column

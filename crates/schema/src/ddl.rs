@@ -421,30 +421,6 @@ impl<'a> Layout<'a> {
         Some(format!(" DEFAULT ({expression})"))
     }
 
-    /// The specifications of an ALTER TABLE that give the columns the defaults which they have
-    /// without a filling.
-    pub(crate) fn without_filling(&self) -> Vec<String> {
-        let default = |name: &str, default: &str| {
-            let name = identifier(name);
-            format!("ALTER COLUMN {name} {default}")
-        };
-        let enc = match (self.refused_default(), self.nullable) {
-            (Some(refused), _) => format!("SET DEFAULT {refused}"),
-            (None, true) => "SET DEFAULT NULL".to_owned(),
-            (None, false) => "DROP DEFAULT".to_owned(),
-        };
-        let of_tokens = match self.nullable {
-            true => "SET DEFAULT NULL",
-            false => "SET DEFAULT ''",
-        };
-        let enc = default(&self.names.enc, &enc);
-        let tokens = self.companion_widths();
-        let tokens = tokens.map(|(name, _)| default(name, of_tokens));
-        let grams = self.names.gram.iter();
-        let grams = grams.map(|name| default(name, "SET DEFAULT NULL"));
-        std::iter::once(enc).chain(tokens).chain(grams).collect()
-    }
-
     /// The companions' names and definitions, `` `c$eq_1a2b` BINARY(16) NULL INVISIBLE ``.
     ///
     /// Grams may always be NULL, because MySQL has no constant default for a TEXT or JSON; the

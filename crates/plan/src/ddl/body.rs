@@ -384,7 +384,7 @@ impl<'a> Body<'a> {
         let is_protected = |name: &str| self.position(name).is_some();
         let mut in_keys = self.unique_elements().flat_map(|key| key.columns);
         let has_own_key = !self.own_keys.is_empty() || in_keys.any(|name| is_protected(&name));
-        partitions.check(self.r, is_protected, has_own_key)
+        partitions.check(is_protected, has_own_key)
     }
 
     /// Writes the keys that stand in the definitions of protected columns, behind all elements.

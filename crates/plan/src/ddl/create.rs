@@ -56,6 +56,11 @@ pub(crate) fn create_table<'a>(
     };
     let options = r.at..end;
     check_comments(&r, &options)?;
+    let first = Reader::over(request, &tokens, list.clone());
+    if first.is("like") || first.is("select") {
+        let about = "CREATE TABLE … LIKE with a protected table";
+        return refuse(&errors::STATEMENT, about);
+    }
     let told = Options::read(Reader::over(request, &tokens, options.clone()))?;
     // a table's name can stand behind REFERENCES, which `foreign_key` looks at, and in UNION = (…)
     if has_others && told.is_union {

@@ -2,13 +2,11 @@
 //! partitions. Each is read with what belongs to it, so that a name in one is not taken for
 //! another, and the error names the first part that is not understood.
 
-use std::ops::Range;
-
 use super::collation::default_collation;
 use super::reader::Reader;
 use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind};
-use crate::planner::{Planned, identifier, refuse};
+use crate::planner::{Planned, Request, identifier, refuse};
 
 /// The options of a table.
 #[derive(Default)]
@@ -26,8 +24,8 @@ pub(super) struct Options {
 /// `PARTITION BY …`
 #[derive(Default)]
 pub(super) struct Partitions {
-    /// Where names of columns may stand.
-    expressions: Vec<Range<usize>>,
+    /// The names that stand where those of columns may.
+    names: Vec<String>,
     /// `KEY ()`: by the primary key, or another unique one.
     by_own_key: bool,
 }
@@ -46,7 +44,10 @@ impl Options {
                 continue;
             }
             if let Some(comment) = r.token().filter(|t| t.kind == TokenKind::Executable) {
-                options.other_engine |= names_other_engine(comment.text(r.sql()));
+                match partitions_within(&r, &comment)? {
+                    Some(partitions) => options.partitions = Some(partitions),
+                    None => options.other_engine |= names_other_engine(comment.text(r.sql())),
+                }
                 r.at += 1;
             } else if r.eat_words(&["with", "system", "versioning"]) {
                 // rows of the past hold the same cells
@@ -123,6 +124,24 @@ impl Options {
     }
 }
 
+/// `/*!50100 PARTITION BY … */`, as MySQL shows it. `None`: the comment holds something else.
+pub(super) fn partitions_within(r: &Reader, comment: &Token) -> Planned<Option<Partitions>> {
+    let (body, version) = crate::lex::executable(comment.text(r.sql()));
+    let inner = &body[version..];
+    let Ok(tokens) = crate::lex::tokens(inner, r.request.settings.lex) else {
+        return Ok(None);
+    };
+    let request = Request {
+        sql: inner,
+        ..*r.request
+    };
+    let mut inside = Reader::over(&request, &tokens, 0..tokens.len());
+    match inside.is("partition") && inside.word_at(1, "by") {
+        true => Partitions::read(&mut inside).map(Some),
+        false => Ok(None),
+    }
+}
+
 /// Whether an executable comment may name an engine that is not InnoDB.
 fn names_other_engine(comment: &[u8]) -> bool {
     let text = String::from_utf8_lossy(comment).to_ascii_lowercase();
@@ -170,7 +189,9 @@ impl Partitions {
         let inside = r.parenthesized().filter(|_| known);
         let inside = inside.ok_or_else(|| not_understood(r.sql(), start, "PARTITION BY"))?;
         self.by_own_key |= by_key && inside.is_empty();
-        self.expressions.push(inside);
+        let tokens = r.tokens[inside].iter();
+        let names = tokens.filter_map(|token| identifier(r.sql(), token));
+        self.names.extend(names);
         Ok(())
     }
 
@@ -178,11 +199,10 @@ impl Partitions {
     /// ()` may spread rows.
     pub(super) fn check(
         &self,
-        r: &Reader,
         is_protected: impl Fn(&str) -> bool,
         has_own_key: bool,
     ) -> Planned<()> {
-        if let Some(name) = self.mentioned(r, is_protected) {
+        if let Some(name) = self.names.iter().find(|name| is_protected(name)) {
             let about = format!("PARTITION BY reads column {name}");
             return refuse(&errors::DEFINITION, about);
         }
@@ -193,16 +213,6 @@ impl Partitions {
             ),
             false => Ok(()),
         }
-    }
-
-    /// The first name in them for which `is_protected` says so.
-    fn mentioned(&self, r: &Reader, is_protected: impl Fn(&str) -> bool) -> Option<String> {
-        let tokens = self
-            .expressions
-            .iter()
-            .flat_map(|range| &r.tokens[range.clone()]);
-        let mut names = tokens.filter_map(|token| identifier(r.sql(), token));
-        names.find(|name| is_protected(name))
     }
 }
 

@@ -12,7 +12,7 @@ use onionskin_schema::Table;
 use super::collation::default_of;
 use super::column::take_encrypted;
 use super::index::is_key_element;
-use super::options::Options;
+use super::options::{Options, partitions_within};
 use super::reader::Reader;
 use super::{Decided, has_encrypted};
 use crate::errors::{self, NotUnderstood, Refusal};
@@ -105,7 +105,9 @@ const BEYOND: [&str; 7] = [
 pub(super) fn check_comments(r: &Reader, options: &Range<usize>) -> Planned<()> {
     let is_fine = |(at, token): (usize, &Token)| {
         token.kind != TokenKind::Executable
-            || (options.contains(&at) && holds_options(r.sql(), token, r.request.settings.lex))
+            || (options.contains(&at)
+                && (holds_options(r.sql(), token, r.request.settings.lex)
+                    || partitions_within(r, token).is_ok_and(|found| found.is_some())))
     };
     match r.tokens.iter().enumerate().all(is_fine) {
         true => Ok(()),

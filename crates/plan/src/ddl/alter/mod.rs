@@ -349,7 +349,7 @@ impl<'a> Alteration<'a> {
                 let is_protected = |name: &str| target.protected(name).is_some() || is_new(name);
                 let mut protected = target.table.protected_columns();
                 let has_own_key = protected.any(|(column, _)| column.key != KeyRole::None);
-                partitions.check(&s, is_protected, has_own_key)?;
+                partitions.check(is_protected, has_own_key)?;
             }
             Beside::Refused(name) => return Err(Beside::refusal(name)),
         }
