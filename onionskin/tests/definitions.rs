@@ -82,7 +82,7 @@ fn is_protected(pair: &Pair, table: &str, column: &str) -> bool {
         "SELECT COUNT(*) FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = 'app' \
          AND TABLE_NAME = '{table}' AND COLUMN_NAME = '{column}$enc'"
     );
-    pair.behind.connect().text(&sql).as_deref() == Some("1")
+    pair.behind.connect().text(&sql).unwrap() == "1"
 }
 
 /// Keywords of options and attributes are names of protected columns elsewhere.
