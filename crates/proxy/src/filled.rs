@@ -108,10 +108,12 @@ fn filling(
     let ty = &column.sql_type;
     let names = column.names();
     let (mut weights, mut filling) = (Vec::new(), Vec::new());
+    // a literal would be shown in the definition as a text, which its bytes are not
     let bytes = |bytes: &[u8]| {
         let mut literal = Vec::new();
         put_hex(bytes, &mut literal);
-        String::from_utf8_lossy(&literal).into_owned()
+        let literal = String::from_utf8_lossy(&literal).into_owned();
+        format!("UNHEX({})", literal.trim_start_matches('x'))
     };
     let mut made = Vec::new();
     cipher

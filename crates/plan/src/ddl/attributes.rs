@@ -9,6 +9,7 @@
 use std::ops::Range;
 
 use super::column_type::type_words;
+use super::options::versioned;
 use super::reader::Reader;
 use crate::errors;
 use crate::lex::{LiteralKind, TokenKind};
@@ -23,6 +24,8 @@ pub(super) struct Attributes {
     pub(super) generated: Option<Range<usize>>,
     /// Where names of columns may stand: in DEFAULT, ON UPDATE, CHECK and generated columns.
     pub(super) expressions: Vec<Range<usize>>,
+    /// `WITH SYSTEM VERSIONING`, which makes a table keep versions of its rows.
+    pub(super) is_versioned: bool,
     /// The first token that is not understood.
     pub(super) unknown: Option<usize>,
 }
@@ -125,8 +128,12 @@ impl Attributes {
         if r.eat("compressed") {
             return !r.eat_punct(b'=') || value(r);
         }
-        if r.eat("with") || r.eat("without") {
-            return r.eat("system") && r.eat("versioning");
+        if r.eat_words(&["with", "system", "versioning"]) {
+            self.is_versioned = true;
+            return true;
+        }
+        if r.eat_words(&["without", "system", "versioning"]) {
+            return true;
         }
         if r.eat("encrypted") {
             return r.eat("for") && r.parenthesized().is_some();
@@ -202,6 +209,9 @@ pub(super) fn check_expressions(
     is_protected: impl Fn(&str) -> bool,
 ) -> Planned<()> {
     let attributes = Attributes::read(reader, definition);
+    if attributes.is_versioned {
+        return versioned(&errors::DEFINITION);
+    }
     for expression in &attributes.expressions {
         let tokens = reader.tokens[expression.clone()].iter();
         let mut names = tokens.filter_map(|token| identifier(reader.sql(), token));

@@ -6,7 +6,7 @@ use onionskin_schema::{Table, TableName, same_name};
 
 use super::body::Body;
 use super::collation::default_of;
-use super::options::Options;
+use super::options::{Options, versioned};
 use super::reader::Reader;
 use super::select::{self, Head, check_comments};
 use super::{Ddl, Decided, Pieces, check_names, define, has_encrypted};
@@ -86,6 +86,9 @@ pub(crate) fn create_table<'a>(
     }
     body.write_own_keys(&mut out)?;
     body.write_guards(&mut out);
+    if told.is_versioned && !body.columns.is_empty() {
+        return versioned(&errors::DEFINITION);
+    }
     if let Some(partitions) = &told.partitions {
         body.check_partitions(partitions)?;
     }

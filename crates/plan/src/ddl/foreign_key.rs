@@ -12,10 +12,11 @@ use onionskin_schema::{
     Capabilities, KeyAction, KeyActions, NewColumn, Surrogate, Table, TableName, TokenKind,
     same_name,
 };
-use onionskin_value::{Kind, SqlType};
+use onionskin_value::SqlType;
 
 use super::reader::Reader;
 use super::{DdlPiece, Pieces, Reference};
+use crate::comparable::makes_same_tokens;
 use crate::errors::{self, NotUnderstood, Refusal};
 use crate::planner::{Known, Planned, quoted, refuse};
 use crate::scope::position;
@@ -83,25 +84,10 @@ impl Side {
         };
         self.group.is_some()
             && self.group == other.group
-            && self.has_tokens_of(other)
+            && makes_same_tokens(&self.ty, &other.ty, self.kind)
             && same_key
             && self.kind.is_some()
             && self.kind == other.kind
-    }
-
-    /// Whether both types make the same tokens of a value. Those of texts do not depend on how long
-    /// a column is; order keys are as long as the longest value.
-    fn has_tokens_of(&self, other: &Side) -> bool {
-        let (a, b) = (self.ty.without_width(), other.ty.without_width());
-        let is_same_kind = match (a.kind, b.kind) {
-            (Kind::VarChar { .. }, Kind::VarChar { .. })
-            | (Kind::Char { .. }, Kind::Char { .. })
-            | (Kind::VarBinary { .. }, Kind::VarBinary { .. }) => true,
-            _ => false,
-        };
-        let makes_equality = |side: &Side| side.kind == Some(TokenKind::Equality);
-        let is_text = is_same_kind && a.collation == b.collation;
-        a == b || is_text && makes_equality(self) && makes_equality(other)
     }
 
     /// Why the tokens of the two cannot be compared, as far as the words of the error do not say it.
@@ -109,7 +95,9 @@ impl Side {
         match () {
             () if other.ty.is_enumerated() => ": ENUM and SET have no join group".to_owned(),
             () if other.group.is_none() => format!(": {name} has no join group"),
-            () if self.group == other.group && !self.has_tokens_of(other) => {
+            () if self.group == other.group
+                && !makes_same_tokens(&self.ty, &other.ty, self.kind) =>
+            {
                 ": their types make other tokens".to_owned()
             }
             () => String::new(),

@@ -17,6 +17,8 @@ pub(super) struct Options {
     pub(super) other_engine: bool,
     /// `UNION = (…)`: tables.
     pub(super) is_union: bool,
+    /// `WITH SYSTEM VERSIONING`
+    pub(super) is_versioned: bool,
     /// How the table is partitioned.
     pub(super) partitions: Option<Partitions>,
 }
@@ -50,7 +52,7 @@ impl Options {
                 }
                 r.at += 1;
             } else if r.eat_words(&["with", "system", "versioning"]) {
-                // rows of the past hold the same cells
+                options.is_versioned = true;
             } else if r.is("partition") && r.word_at(1, "by") {
                 options.partitions = Some(Partitions::read(&mut r)?);
             } else {
@@ -225,6 +227,13 @@ fn system_time(r: &mut Reader) {
         }
         r.at += 1;
     }
+}
+
+/// Refuses MariaDB's versions of rows. An UPDATE that changes nothing makes one there, and is
+/// counted; the proxy leaves such rows alone.
+pub(super) fn versioned<T>(entry: &'static errors::Entry) -> Planned<T> {
+    let about = "SYSTEM VERSIONING, where rows that an UPDATE leaves as they are get versions, too";
+    refuse(entry, about)
 }
 
 /// Refuses the part of a definition that begins with a token.

@@ -12,7 +12,7 @@ use onionskin_schema::Table;
 use super::collation::default_of;
 use super::column::take_encrypted;
 use super::index::is_key_element;
-use super::options::{Options, partitions_within};
+use super::options::{Options, partitions_within, versioned};
 use super::reader::Reader;
 use super::{Decided, has_encrypted};
 use crate::errors::{self, NotUnderstood, Refusal};
@@ -167,6 +167,9 @@ pub(super) fn create_select<'a>(
         return NotUnderstood::EncryptedForElsewhere.refuse();
     }
     let options = Options::read(Reader::over(request, &tokens, parts.options.clone()))?;
+    if options.is_versioned {
+        return versioned(&errors::DEFINITION);
+    }
     if options.is_union {
         return refuse(&errors::STATEMENT, "a union of tables with a query");
     }

@@ -22,7 +22,7 @@ use self::specs::{Beside, Specification, Specifications, refused};
 use super::attributes::Attributes;
 use super::collation::default_of;
 use super::index::{IndexNames, is_key_element};
-use super::options::Partitions;
+use super::options::{Partitions, versioned};
 use super::reader::Reader;
 use super::{Ddl, DdlPiece, Decided, Pieces, check_names, define, foreign_key, has_encrypted};
 use crate::errors;
@@ -351,6 +351,10 @@ impl<'a> Alteration<'a> {
                 let has_own_key = protected.any(|(column, _)| column.key != KeyRole::None);
                 partitions.check(is_protected, has_own_key)?;
             }
+            Beside::Versioning if self.target.table.is_protected() => {
+                return versioned(&errors::ALTERATION);
+            }
+            Beside::Versioning => {}
             Beside::Refused(name) => return Err(Beside::refusal(name)),
         }
         self.keep(spec);

@@ -40,6 +40,12 @@ impl Specifications {
         if range.is_empty() {
             return Ok(found);
         }
+        let first = Reader::over(r.request, r.tokens, range.clone());
+        if first.word_at(1, "partition") && Beside::of(&first).is_some() {
+            // it stands alone, and its commas are between partitions
+            found.add(r, range, table)?;
+            return Ok(found);
+        }
         for spec in r.split(range) {
             found.add(r, spec, table)?;
         }
@@ -177,6 +183,8 @@ pub(super) enum Beside {
     Harmless,
     /// `PARTITION BY`, which reads columns.
     PartitionBy,
+    /// `ADD SYSTEM VERSIONING`
+    Versioning,
     /// Rows would come from another table or go into one.
     Refused(&'static str),
 }
@@ -199,7 +207,6 @@ impl Beside {
         ];
         let others = [
             ["remove", "partitioning"].as_slice(),
-            &["add", "system", "versioning"],
             &["drop", "system", "versioning"],
             &["drop", "period", "for"],
             &["with", "validation"],
@@ -216,6 +223,9 @@ impl Beside {
         ];
         if begins(&["partition", "by"]) {
             return Some(Beside::PartitionBy);
+        }
+        if begins(&["add", "system", "versioning"]) {
+            return Some(Beside::Versioning);
         }
         let is_harmless = of_partitions
             .iter()
