@@ -48,8 +48,9 @@ pub(crate) fn equality(column: &ColumnUse) -> Planned<(&str, TokenKind)> {
         .ok_or_else(|| Refusal::new(&errors::NO_EQUALITY, column.path()))
 }
 
-/// Whether columns of both types make the same tokens, of this kind, of equal values. Equality tokens
-/// of texts do not depend on how long a column may be; order keys are as long as the longest value.
+/// Whether columns of both types make the same tokens, of this kind, of equal values. Equality
+/// tokens of texts do not depend on how long a column may be; order keys are as long as the longest
+/// value.
 pub(crate) fn makes_same_tokens(a: &SqlType, b: &SqlType, kind: Option<TokenKind>) -> bool {
     let (a, b) = (a.without_width(), b.without_width());
     let is_of_a_kind = matches!(

@@ -28,7 +28,7 @@ pub fn partitions_stand_behind_the_columns(kind: Kind) {
         &mut pair,
         &[
             "INSERT INTO r VALUES (1, 'Hb4YqMz7'), (20, 'b'), (30, NULL)",
-            "INSERT INTO r2 SELECT 5, NULL",
+            "INSERT INTO r2 VALUES (5, NULL)",
             "SELECT * FROM r WHERE name = 'hb4yqmz7'",
             "SELECT * FROM r PARTITION (p1) ORDER BY id",
             "UPDATE r SET id = 2 WHERE name = 'b'",

@@ -378,8 +378,8 @@ impl<'a> Body<'a> {
         foreign_key::in_column(self.r, definition, this)
     }
 
-    /// Partitions must not read protected columns. Rows that are spread by tokens would lie in other
-    /// partitions than on a plain server.
+    /// Partitions must not read protected columns. Rows that are spread by tokens would lie in
+    /// other partitions than on a plain server.
     pub(super) fn check_partitions(&self, partitions: &Partitions) -> Planned<()> {
         let is_protected = |name: &str| self.position(name).is_some();
         let mut in_keys = self.unique_elements().flat_map(|key| key.columns);

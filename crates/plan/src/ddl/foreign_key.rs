@@ -90,7 +90,7 @@ impl Side {
             && self.kind == other.kind
     }
 
-    /// Why the tokens of the two cannot be compared, as far as the words of the error do not say it.
+    /// Why the tokens of the two cannot be compared, as far as the error's words do not say it.
     fn why_not(&self, other: &Side, name: &str) -> String {
         match () {
             () if other.ty.is_enumerated() => ": ENUM and SET have no join group".to_owned(),
