@@ -70,20 +70,20 @@ impl Attributes {
         let mut r = Reader::over(reader.request, reader.tokens, definition);
         let mut found = Attributes::default();
         let Some((word, _)) = r.name().and_then(|_| type_words(&mut r).ok()) else {
-            return found.from_here_unknown(&r);
+            return found.unknown_from(&r);
         };
         found.auto_increment = word == "serial";
         while !r.done() {
             let start = r.at;
             if !found.attribute(&mut r) {
                 r.at = start;
-                return found.from_here_unknown(&r);
+                return found.unknown_from(&r);
             }
         }
         found
     }
 
-    fn from_here_unknown(mut self, r: &Reader) -> Self {
+    fn unknown_from(mut self, r: &Reader) -> Self {
         if !r.done() {
             self.unknown = Some(r.at);
             self.expressions.push(r.at..r.end);
