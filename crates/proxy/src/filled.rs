@@ -4,8 +4,9 @@
 //! for all of them: cells belong to a column, not to a row, and an UPDATE of many rows seals its
 //! constant once, too. The cell and its companions stand in the statement as the defaults of the
 //! physical columns. So the server writes them in the moment in which the columns appear: no row is
-//! ever without them. The defaults stay until the column's definition changes: a row of somebody who
-//! does not know the column yet gets what the client's definition says. The proxy always names it.
+//! ever without them. The defaults stay until the column's definition changes: a row of somebody
+//! who does not know the column yet gets what the client's definition says. The proxy always names
+//! it.
 
 use onionskin_crypt::{CellFormat, ColumnCipher, ColumnId};
 use onionskin_physical::companions;
