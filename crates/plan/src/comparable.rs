@@ -1,7 +1,7 @@
 //! What a protected column can be compared by on the server, and with which other columns.
 
 use onionskin_schema::TokenKind;
-use onionskin_value::SqlType;
+use onionskin_value::{Kind, SqlType};
 
 use crate::errors::{self, Planned, Refusal};
 use crate::plan::ColumnUse;
@@ -48,18 +48,32 @@ pub(crate) fn equality(column: &ColumnUse) -> Planned<(&str, TokenKind)> {
         .ok_or_else(|| Refusal::new(&errors::NO_EQUALITY, column.path()))
 }
 
+/// Whether columns of both types make the same tokens, of this kind, of equal values. Equality
+/// tokens of texts do not depend on how long a column may be; order keys are as long as the longest
+/// value.
+pub(crate) fn makes_same_tokens(a: &SqlType, b: &SqlType, kind: Option<TokenKind>) -> bool {
+    let (a, b) = (a.without_width(), b.without_width());
+    let is_of_a_kind = matches!(
+        (a.kind, b.kind),
+        (Kind::VarChar { .. }, Kind::VarChar { .. })
+            | (Kind::Char { .. }, Kind::Char { .. })
+            | (Kind::VarBinary { .. }, Kind::VarBinary { .. })
+    );
+    let is_equality = kind == Some(TokenKind::Equality);
+    a == b || is_of_a_kind && is_equality && a.collation == b.collation
+}
+
 /// Whether the tokens of two columns can be compared with each other.
 pub(crate) fn same_tokens(a: &ColumnUse, b: &ColumnUse) -> bool {
     let (Some(p), Some(q)) = (&a.column().protection, &b.column().protection) else {
         return false;
     };
     let same_column = a.table.table_id == b.table.table_id && p.column_id == q.column_id;
-    let values = |c: &ColumnUse| c.column().sql_type.map(SqlType::without_width);
+    let kind = |c: &ColumnUse| c.column().equality_column().map(|(_, kind)| kind);
     let same_group = p.capabilities.join.is_some()
         && p.capabilities.join == q.capabilities.join
         && p.suite == q.suite
         && p.key_id == q.key_id
-        && values(a) == values(b);
-    let kind = |c: &ColumnUse| c.column().equality_column().map(|(_, kind)| kind);
+        && makes_same_tokens(&p.sql_type, &q.sql_type, kind(a));
     (same_column || same_group) && kind(a) == kind(b)
 }

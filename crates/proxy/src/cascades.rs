@@ -60,8 +60,8 @@ impl Session {
         let facts = &plan.facts;
         let changes = match facts.verb {
             Verb::Update | Verb::Delete => true,
-            // without the clause no row is changed that is there
-            Verb::Insert => plan.upsert.is_some() || !plan.rewritten.is_empty() || meets(plan),
+            // a new row takes nothing from those that refer to others
+            Verb::Insert => facts.updates_met_rows,
             _ => false,
         };
         if !changes {
@@ -244,16 +244,6 @@ enum Actions {
     Any,
     /// Those whose actions the server does not know.
     OfTheProxy,
-}
-
-/// Whether new rows may change rows that are there.
-fn meets(plan: &Plan) -> bool {
-    match &plan.action {
-        Action::ScratchWrite(write) => {
-            matches!(&write.effect, Effect::Insert(new) if new.met.is_some())
-        }
-        _ => false,
-    }
 }
 
 /// Token columns of keys that may get values which differ where their tokens do not.

@@ -2,7 +2,7 @@
 
 use onionskin_physical::{definition_text, with_ids};
 use onionskin_plan::{Ddl, DdlPiece, errors};
-use onionskin_schema::{NewColumn, SchemaError, TableName, alter, check_named, same_name};
+use onionskin_schema::{NewColumn, TableName, check_named, same_name};
 use onionskin_value::{Family, Kind, Level, Warning};
 
 use crate::catalog::{KeyedPlan, literal};
@@ -120,13 +120,13 @@ impl Session {
 
     fn define_locked(&mut self, ddl: &Ddl, keyed: &KeyedPlan) -> Outcome<()> {
         let config = &self.shared.config;
-        let columns = with_ids(
+        let mut columns = with_ids(
             ddl,
             &config.keys,
             config.suite,
             config.keeps_grams(self.state.family),
         );
-        self.check_rows(ddl, &columns)?;
+        self.fill_rows(ddl, &mut columns)?;
         check_references(ddl, &columns)?;
         let key = self.shared.config.keys.metadata_key();
         let mut sql = definition_text(ddl, &columns, self.state.family, key)?;
@@ -292,28 +292,6 @@ impl Session {
             (Some((name, known)), Err(_)) => self.account.give_up_temporary(name, known),
         }
         done
-    }
-
-    /// Rows that exist have no value for a new column that needs one.
-    fn check_rows(&mut self, ddl: &Ddl, columns: &[NewColumn]) -> Outcome<()> {
-        let Some(table) = &ddl.table else {
-            return Ok(());
-        };
-        let Some(column) = columns.iter().find(|c| alter::needs_empty_table(c)) else {
-            return Ok(());
-        };
-        let sql = format!(
-            "SELECT 1 FROM {}.{} LIMIT 1",
-            onionskin_schema::identifier(&table.database),
-            onionskin_schema::identifier(&table.name)
-        );
-        if self.server.rows(sql.as_bytes())?.is_empty() {
-            return Ok(());
-        }
-        let error = SchemaError::RowsNeedValues {
-            column: column.name.clone(),
-        };
-        Err(Failure::refused(&errors::DEFINITION, error.to_string()))
     }
 }
 

@@ -53,6 +53,7 @@ mod exchange;
 mod explain;
 #[cfg(debug_assertions)]
 mod faults;
+mod filled;
 mod finish;
 mod functions;
 mod gate;

@@ -39,7 +39,7 @@ pub enum Position<'a> {
     After(&'a Column),
 }
 
-/// ADD COLUMN. The table must be empty if [`needs_empty_table`] says so.
+/// ADD COLUMN. Rows need a [`NewColumn::filling`] if [`needs_values`] says so.
 pub fn add_column(
     column: &NewColumn,
     position: Position<'_>,
@@ -72,10 +72,9 @@ fn place_text(position: Position<'_>) -> String {
     }
 }
 
-/// Whether rows that are already there would need a sealed value that only the proxy can make: the
-/// column is NOT NULL, or has a default. Then the table must be empty, or the statement be refused
-/// with [`SchemaError::RowsNeedValues`].
-pub fn needs_empty_table(column: &NewColumn) -> bool {
+/// Whether rows that are already there need a sealed value that only the proxy can make: the column
+/// is NOT NULL, or has a default.
+pub fn needs_values(column: &NewColumn) -> bool {
     let filled = matches!(
         column.default,
         Some(DefaultLiteral::Value(_) | DefaultLiteral::Expression(_))
@@ -401,6 +400,7 @@ fn new_column(metadata: &ColumnMetadata, nullable: bool) -> NewColumn {
         invisible: false,
         capabilities: metadata.capabilities.clone(),
         without_grams: metadata.without_grams,
+        filling: Vec::new(),
         actions: metadata.actions,
         column_id: metadata.column_id,
         table_id: metadata.table_id,

@@ -70,6 +70,9 @@ pub struct NewColumn {
     pub suite: u8,
     /// Version of the format of its cells.
     pub cell_version: u8,
+    /// What the rows of a table get to which it is added: physical columns with the expressions of
+    /// what they hold. Empty where rows need no value.
+    pub filling: Vec<(String, String)>,
 }
 
 impl NewColumn {
@@ -126,7 +129,8 @@ pub fn physical_definitions(
     check_protectable(column, family)?;
     let metadata = column.metadata();
     let form = GramForm::of(family);
-    let layout = Layout::new(&metadata, column.nullable, column.invisible, form);
+    let mut layout = Layout::new(&metadata, column.nullable, column.invisible, form);
+    layout.filling = &column.filling;
     let mut definitions = vec![layout.enc_definition(set, family, &tag)?];
     definitions.extend(layout.companion_definitions());
     definitions.extend(layout.index_definition());
@@ -329,6 +333,8 @@ pub(crate) struct Layout<'a> {
     nullable: bool,
     invisible: bool,
     grams: GramForm,
+    /// See [`NewColumn::filling`].
+    filling: &'a [(String, String)],
     pub(crate) names: PhysicalNames,
 }
 
@@ -350,6 +356,7 @@ impl<'a> Layout<'a> {
             nullable,
             invisible,
             grams,
+            filling: &[],
             names: match metadata.without_grams {
                 true => names.without_grams(),
                 false => names,
@@ -365,11 +372,10 @@ impl<'a> Layout<'a> {
         tag: impl Fn(&[u8]) -> [u8; 16],
     ) -> Result<String, SchemaError> {
         let cell = cell_type(&self.metadata.sql_type);
-        let default = match self.has_refused_default() {
-            false => "",
-            true if cell.starts_with("VARBINARY") => " DEFAULT ''",
-            // Only as an expression may a BLOB have one on MySQL.
-            true => " DEFAULT ('')",
+        let default = match (self.filled(&self.names.enc), self.refused_default()) {
+            (Some(filled), _) => filled,
+            (None, Some(refused)) => format!(" DEFAULT {refused}"),
+            (None, None) => String::new(),
         };
         let name = &self.metadata.name;
         let checks = self.metadata.checks.iter().enumerate();
@@ -400,27 +406,45 @@ impl<'a> Layout<'a> {
         }
     }
 
+    /// That default; the cell's type decides how it is written.
+    fn refused_default(&self) -> Option<&'static str> {
+        // Only as an expression may a BLOB have one on MySQL.
+        let is_short = cell_type(&self.metadata.sql_type).starts_with("VARBINARY");
+        self.has_refused_default()
+            .then_some(if is_short { "''" } else { "('')" })
+    }
+
+    /// The default by which rows that exist get what they hold.
+    fn filled(&self, name: &str) -> Option<String> {
+        let mut filling = self.filling.iter();
+        let (_, expression) = filling.find(|(filled, _)| filled == name)?;
+        Some(format!(" DEFAULT ({expression})"))
+    }
+
     /// The companions' names and definitions, `` `c$eq_1a2b` BINARY(16) NULL INVISIBLE ``.
     ///
     /// Grams may always be NULL, because MySQL has no constant default for a TEXT or JSON; the
     /// CHECK sees to it that they are not.
     pub(crate) fn companion_definitions(&self) -> impl Iterator<Item = String> {
         let grams = self.names.gram.as_deref().map(|name| {
+            let filled = self.filled(name).unwrap_or_default();
             let name = identifier(name);
             match self.grams {
-                GramForm::Numbers => format!("{name} JSON NULL INVISIBLE"),
+                GramForm::Numbers => format!("{name} JSON NULL{filled} INVISIBLE"),
                 GramForm::Words => {
                     let text = gram_type(&self.metadata.sql_type);
-                    format!("{name} {text} CHARACTER SET ascii COLLATE ascii_bin NULL INVISIBLE")
+                    format!(
+                        "{name} {text} CHARACTER SET ascii COLLATE ascii_bin NULL{filled} INVISIBLE"
+                    )
                 }
             }
         });
         self.companion_widths()
             .map(|(name, bytes)| {
-                let null = if self.nullable {
-                    "NULL"
-                } else {
-                    "NOT NULL DEFAULT ''"
+                let null = match (self.nullable, self.filled(name)) {
+                    (true, filled) => format!("NULL{}", filled.unwrap_or_default()),
+                    (false, Some(filled)) => format!("NOT NULL{filled}"),
+                    (false, None) => "NOT NULL DEFAULT ''".to_owned(),
                 };
                 format!("{} BINARY({bytes}) {null} INVISIBLE", identifier(name))
             })

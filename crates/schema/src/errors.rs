@@ -95,12 +95,6 @@ pub enum SchemaError {
         /// The column.
         column: String,
     },
-    /// A column with a default, or NOT NULL, is added to a table that holds rows.
-    #[error("the protected column '{column}' cannot be added to a table that holds rows")]
-    RowsNeedValues {
-        /// The column.
-        column: String,
-    },
     /// An ALTER that only a protected column can take.
     #[error("column '{column}' is not protected")]
     NotProtected {
@@ -231,12 +225,6 @@ const COMMENT_TOO_LONG: ErrorEntry = entry(
     "HY000",
     "shorten the column's comment or its default",
 );
-const ROWS_NEED_VALUES: ErrorEntry = entry(
-    "schema-rows-need-values",
-    NOT_SUPPORTED.0,
-    NOT_SUPPORTED.1,
-    "add it as a nullable column without a default, fill it with UPDATE, and change its definition afterwards",
-);
 const INVALID_DEFAULT: ErrorEntry = entry(
     "schema-invalid-default",
     1067,
@@ -295,7 +283,6 @@ pub const ERRORS: &[ErrorEntry] = &[
     COMMENT_TOO_LONG,
     INVALID_DEFAULT,
     LONG_TYPE_DEFAULT,
-    ROWS_NEED_VALUES,
     NOT_PROTECTED,
     DAMAGED_TABLE,
     DEFINITION_NOT_UNDERSTOOD,
@@ -320,7 +307,6 @@ impl SchemaError {
             Self::CommentTooLong { .. } => &COMMENT_TOO_LONG,
             Self::InvalidDefault { .. } => &INVALID_DEFAULT,
             Self::LongTypeDefault { .. } => &LONG_TYPE_DEFAULT,
-            Self::RowsNeedValues { .. } => &ROWS_NEED_VALUES,
             Self::NotProtected { .. } => &NOT_PROTECTED,
             Self::DamagedTable { .. } => &DAMAGED_TABLE,
             Self::DefinitionNotUnderstood { .. } => &DEFINITION_NOT_UNDERSTOOD,

@@ -189,7 +189,11 @@ impl Policy {
             Surrogate::AutoIncrement if found.named => Err(SchemaError::AutoIncrement {
                 column: column.to_owned(),
             }),
-            Surrogate::AutoIncrement | Surrogate::Reference if !found.named => Ok(None),
+            Surrogate::AutoIncrement | Surrogate::Reference | Surrogate::Generated
+                if !found.named =>
+            {
+                Ok(None)
+            }
             _ => Ok(Some(found.capabilities.clone())),
         }
     }

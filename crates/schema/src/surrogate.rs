@@ -10,4 +10,7 @@ pub enum Surrogate {
     AutoIncrement,
     /// It refers to a plaintext column by a foreign key.
     Reference,
+    /// The server computes it, a whole number, from other columns that it reads. Nothing can be
+    /// written into it. Another type would tell the server texts that statements compare it with.
+    Generated,
 }

@@ -151,10 +151,12 @@ pub struct Column {
 impl Column {
     /// Why a wildcard of `[protect]` leaves it plaintext, if it does.
     pub fn surrogate(&self) -> Surrogate {
-        match (self.auto_increment, self.refers_to_plaintext) {
-            (true, _) => Surrogate::AutoIncrement,
-            (_, true) => Surrogate::Reference,
-            _ => Surrogate::No,
+        let is_number = self.sql_type.is_some_and(|ty| ty.is_integer());
+        match () {
+            () if self.auto_increment => Surrogate::AutoIncrement,
+            () if self.refers_to_plaintext => Surrogate::Reference,
+            () if self.generated && is_number => Surrogate::Generated,
+            () => Surrogate::No,
         }
     }
 

@@ -286,7 +286,7 @@ fn altering_the_physical_table_alters_the_logical_one() {
         added.explicit_collation = true;
         added.capabilities = support::capabilities("eq range");
         added.comment = Some("it's new".to_owned());
-        assert!(!alter::needs_empty_table(&added));
+        assert!(!alter::needs_values(&added));
         let table = current(conn);
         let a = table.column("a").expect("there");
         let physical = add(&table, &added, alter::Position::After(a), family);

@@ -5,13 +5,15 @@ use std::ops::Range;
 use onionskin_schema::{Capabilities, Check, KeyActions, NewColumn, same_name};
 use onionskin_value::Family;
 
+use super::attributes::{Attributes, check_expressions};
 use super::check;
 use super::column::{OwnKey, column_definition, protection};
 use super::column_type::plain_type;
 use super::foreign_key::{self, Actions, Side, ThisTable};
-use super::index::{IndexNames, is_key_element, key_element};
+use super::index::{IndexNames, UniqueElement, is_key_element, key_element, unique_element};
 use super::key_length::PlainPart;
 use super::key_parts::{Indexed, ProtectedPart};
+use super::options::Partitions;
 use super::reader::Reader;
 use super::{DdlPiece, Pieces, Prefixed, Reference, schema_refusal};
 use crate::errors::{self, NotUnderstood, Refusal};
@@ -150,7 +152,7 @@ impl<'a> Body<'a> {
                 let is_auto = || {
                     let wanted = protection(self.r, (*tokens).clone(), self.names, name, false);
                     let is_plain = wanted.is_ok_and(|wanted| wanted.is_none());
-                    is_plain && self.r.says((*tokens).clone(), "auto_increment")
+                    is_plain && Attributes::read(self.r, (*tokens).clone()).auto_increment
                 };
                 (found.contains(name) || is_auto()).then(|| ty(tokens))?
             };
@@ -213,15 +215,7 @@ impl<'a> Body<'a> {
     /// Gives keys that a wildcard has protected a join group each, so that foreign keys can refer
     /// to them.
     fn form_key_groups(&mut self) {
-        let sql = self.r.sql();
-        let mut in_keys: Vec<String> = Vec::new();
-        for element in self.elements.iter().filter(|e| e.kind == ElementKind::Key) {
-            let words = &self.r.tokens[element.tokens.clone()];
-            let is_one = |word| words.iter().any(|t| t.is_word(sql, word));
-            if is_one("primary") || is_one("unique") {
-                in_keys.extend(words.iter().filter_map(|t| identifier(sql, t)));
-            }
-        }
+        let in_keys: Vec<String> = self.unique_elements().flat_map(|key| key.columns).collect();
         for index in self.by_wildcard.iter().copied() {
             let is_own = self.own_keys.iter().any(|(_, key)| *key == index);
             let column = &mut self.columns[index];
@@ -231,6 +225,12 @@ impl<'a> Body<'a> {
                 column.capabilities.join = Some(Capabilities::new_key_group(index));
             }
         }
+    }
+
+    fn unique_elements(&self) -> impl Iterator<Item = UniqueElement> {
+        let keys = self.elements.iter();
+        let keys = keys.filter(|e| e.kind == ElementKind::Key);
+        keys.filter_map(|e| unique_element(self.r, e.tokens.clone()))
     }
 
     /// Finds the actions of foreign keys that the server cannot do.
@@ -313,16 +313,11 @@ impl<'a> Body<'a> {
     /// Columns of a primary key are NOT NULL. MySQL takes none that says NULL, be it beside NOT
     /// NULL.
     fn forbid_null_in_primary_key(&mut self) -> Planned<()> {
-        let sql = self.r.sql();
         let is_mysql = self.r.request.settings.family == Family::MySql;
-        for element in self.elements.iter().filter(|e| !e.is_column()) {
-            let words = &self.r.tokens[element.tokens.clone()];
-            if !words.iter().any(|t| t.is_word(sql, "primary")) {
-                continue;
-            }
+        let keys: Vec<UniqueElement> = self.unique_elements().collect();
+        for key in keys.iter().filter(|key| key.is_primary) {
             for (index, column) in self.columns.iter_mut().enumerate() {
-                let mut names = words.iter().filter_map(|t| identifier(sql, t));
-                if !names.any(|n| n.eq_ignore_ascii_case(&column.name)) {
+                if !key.columns.iter().any(|name| same_name(name, &column.name)) {
                     continue;
                 }
                 if is_mysql && self.say_null.contains(&index) {
@@ -378,13 +373,18 @@ impl<'a> Body<'a> {
 
     /// Generated columns, defaults and references of plain columns must not read protected ones.
     fn check_plain_column(&self, definition: &Range<usize>, this: &ThisTable) -> Planned<()> {
-        // behind the name stands the type, which may be a column's name, too
-        let behind_type = (definition.start + 2).min(definition.end);
-        if let Some(name) = self.mentioned(behind_type..definition.end) {
-            let about = format!("an expression reads column {name}");
-            return refuse(&errors::DEFINITION, about);
-        }
+        let is_protected = |name: &str| self.position(name).is_some();
+        check_expressions(self.r, definition.clone(), is_protected)?;
         foreign_key::in_column(self.r, definition, this)
+    }
+
+    /// Partitions must not read protected columns. Rows that are spread by tokens would lie in
+    /// other partitions than on a plain server.
+    pub(super) fn check_partitions(&self, partitions: &Partitions) -> Planned<()> {
+        let is_protected = |name: &str| self.position(name).is_some();
+        let mut in_keys = self.unique_elements().flat_map(|key| key.columns);
+        let has_own_key = !self.own_keys.is_empty() || in_keys.any(|name| is_protected(&name));
+        partitions.check(is_protected, has_own_key)
     }
 
     /// Writes the keys that stand in the definitions of protected columns, behind all elements.
@@ -439,15 +439,8 @@ impl<'a> Body<'a> {
         });
         let part = column.map(|e| PlainPart {
             ty: plain_type(self.r, e.tokens.clone(), &self.collation),
-            counts: self.r.says(e.tokens.clone(), "auto_increment"),
+            counts: Attributes::read(self.r, e.tokens.clone()).auto_increment,
         });
         Ok(Indexed::Plain(part.unwrap_or_default()))
-    }
-
-    /// The first protected column that is named in a range of tokens.
-    pub(super) fn mentioned(&self, range: Range<usize>) -> Option<String> {
-        let tokens = self.r.tokens[range].iter();
-        let mut names = tokens.filter_map(|t| identifier(self.r.sql(), t));
-        names.find(|n| self.position(n).is_some())
     }
 }

@@ -67,6 +67,7 @@ pub(super) fn condition(
     let mut parser = Parser {
         r: Reader::over(r.request, r.tokens, inside),
         column: &column.name,
+        other: None,
         family: settings.family,
         depth: 0,
     };
@@ -75,6 +76,10 @@ pub(super) fn condition(
         false => parser.any(),
     };
     let fail = |why| refused(&column.name, why);
+    if let Some(other) = &parser.other {
+        let why = format!("it reads {other} as well, and the proxy judges a value by itself");
+        return Err(refused(&column.name, &why));
+    }
     let condition = read.map_err(fail)?;
     if !parser.r.done() {
         return Err(fail(FORM));
@@ -89,6 +94,8 @@ pub(super) fn condition(
 struct Parser<'a> {
     r: Reader<'a>,
     column: &'a str,
+    /// Something else that is named where the column should be.
+    other: Option<String>,
     family: Family,
     depth: usize,
 }
@@ -216,10 +223,11 @@ impl Parser<'_> {
 
     /// The column's name.
     fn subject(&mut self) -> Result<(), Reason> {
+        self.note_other();
         let name = self.r.name().ok_or(FORM)?;
         match same_name(&name, self.column) {
             true => Ok(()),
-            false => Err("a condition that names something else as well"),
+            false => Err(FORM),
         }
     }
 
@@ -254,7 +262,23 @@ impl Parser<'_> {
     }
 
     fn wanted_constant(&mut self) -> Result<CheckConstant, Reason> {
-        self.constant()?.ok_or(FORM)
+        let found = self.constant()?;
+        if found.is_none() {
+            self.note_other();
+        }
+        found.ok_or(FORM)
+    }
+
+    /// Notes the name that stands here, if it may be another column's.
+    fn note_other(&mut self) {
+        const NO_COLUMNS: [&str; 6] = ["null", "not", "case", "binary", "interval", "exists"];
+        let is_word = NO_COLUMNS.iter().any(|word| self.r.is(word));
+        let start = self.r.at;
+        let name = self.r.name();
+        let is_call = self.r.token().is_some_and(|token| token.is(b'('));
+        self.r.at = start;
+        let is_other = |name: &String| !same_name(name, self.column) && !is_word && !is_call;
+        self.other = name.filter(is_other).or(self.other.take());
     }
 
     /// A constant, if one stands here.
@@ -462,9 +486,12 @@ impl Written {
         Some(Written { head, name, inside })
     }
 
-    /// Whether this column is named in it.
+    /// Whether this column is named in it. A name before a parenthesis is a function's.
     pub(super) fn names(&self, r: &Reader, column: &str) -> bool {
-        let mut names = r.tokens[self.inside.clone()].iter();
-        names.any(|t| identifier(r.sql(), t).is_some_and(|name| same_name(&name, column)))
+        self.inside.clone().any(|at| {
+            let name = identifier(r.sql(), &r.tokens[at]);
+            let is_call = r.tokens.get(at + 1).is_some_and(|next| next.is(b'('));
+            name.is_some_and(|name| same_name(&name, column)) && !is_call
+        })
     }
 }

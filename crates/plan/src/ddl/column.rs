@@ -5,9 +5,10 @@ use std::ops::Range;
 use onionskin_schema::{Capabilities, Check, DefaultLiteral, NewColumn, Surrogate, possible};
 use onionskin_value::{Family, Kind, SqlType};
 
+use super::attributes::Attributes;
 use super::check;
 use super::collation::default_collation;
-use super::column_type::type_words;
+use super::column_type::{plain_type, type_words};
 use super::constant::string;
 use super::default::{self, Given};
 use super::key_length::{KeyKind, KeyLength};
@@ -76,11 +77,14 @@ pub(super) fn protection(
     column: &str,
     refers: bool,
 ) -> Planned<Option<Wanted>> {
-    let is_auto = reader.says(definition.clone(), "auto_increment");
-    let surrogate = match (is_auto, refers) {
-        (true, _) => Surrogate::AutoIncrement,
-        (false, true) => Surrogate::Reference,
-        (false, false) => Surrogate::No,
+    let attributes = Attributes::read(reader, definition.clone());
+    let is_auto = attributes.auto_increment;
+    let is_generated = attributes.generated.is_some();
+    let surrogate = match () {
+        () if is_auto => Surrogate::AutoIncrement,
+        () if refers => Surrogate::Reference,
+        () if is_generated && is_number(reader, definition.clone()) => Surrogate::Generated,
+        () => Surrogate::No,
     };
     let wanted = match take_encrypted(reader, definition.clone())? {
         Some(encrypted) => Some(Wanted {
@@ -100,11 +104,27 @@ pub(super) fn protection(
             })
         }
     };
-    if wanted.is_some() && is_auto {
-        let about = format!("column {column}: AUTO_INCREMENT");
-        return refuse(&errors::DEFINITION, about);
+    match wanted {
+        Some(_) if is_auto => refuse(
+            &errors::DEFINITION,
+            format!("column {column}: AUTO_INCREMENT"),
+        ),
+        // the server would compute it from what it cannot read, or in plaintext
+        Some(wanted) if is_generated => {
+            let way_out = match wanted.by_wildcard {
+                true => format!("; under [protect], \"{column}\" = \"plain\" excepts it"),
+                false => String::new(),
+            };
+            let about = format!("column {column}: a generated column{way_out}");
+            refuse(&errors::DEFINITION, about)
+        }
+        wanted => Ok(wanted),
     }
-    Ok(wanted)
+}
+
+/// Whether a definition's type is a whole number.
+fn is_number(reader: &Reader, definition: Range<usize>) -> bool {
+    plain_type(reader, definition, "utf8mb4_bin").is_some_and(|ty| ty.is_integer())
 }
 
 /// Reads a protected column's definition: `name type attributes`.
@@ -150,6 +170,7 @@ pub(super) fn column_definition(
         invisible: written.invisible,
         capabilities,
         without_grams: false,
+        filling: Vec::new(),
         actions: onionskin_schema::KeyActions::default(),
         column_id: [0; 4],
         table_id: [0; 8],

@@ -1,12 +1,12 @@
 //! `CREATE TABLE`.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_schema::{Table, TableName, same_name};
 
 use super::body::Body;
-use super::collation::{default_of, table_collation};
+use super::collation::default_of;
+use super::options::{Options, versioned};
 use super::reader::Reader;
 use super::select::{self, Head, check_comments};
 use super::{Ddl, Decided, Pieces, check_names, define, has_encrypted};
@@ -55,13 +55,23 @@ pub(crate) fn create_table<'a>(
         );
     };
     let options = r.at..end;
-    check_form(&r, &list, &options, has_others)?;
-    let collation = match table_collation(request, &tokens, options.clone())? {
+    check_comments(&r, &options)?;
+    let first = Reader::over(request, &tokens, list.clone());
+    if first.is("like") || first.is("select") {
+        let about = "CREATE TABLE … LIKE with a protected table";
+        return refuse(&errors::STATEMENT, about);
+    }
+    let told = Options::read(Reader::over(request, &tokens, options.clone()))?;
+    // a table's name can stand behind REFERENCES, which `foreign_key` looks at, and in UNION = (…)
+    if has_others && told.is_union {
+        return refuse(&errors::STATEMENT, "a union of protected tables");
+    }
+    let collation = match told.collation(&r)? {
         Some(collation) => collation,
         None => default_of(request, &head.database, None),
     };
     let names = (head.database.as_str(), head.name.as_str());
-    let keeps_keys = !head.temporary && keeps_keys(&r, options.clone());
+    let keeps_keys = !head.temporary && !told.other_engine;
     let mut body = Body::read(&r, list.clone(), names, collation, keeps_keys)?;
     let rests_on_keys = body.rests_on_keys;
     if body.columns.is_empty() && (hides || !has_others) && !rests_on_keys {
@@ -76,9 +86,11 @@ pub(crate) fn create_table<'a>(
     }
     body.write_own_keys(&mut out)?;
     body.write_guards(&mut out);
-    if let Some(name) = body.mentioned(options) {
-        let about = format!("partitions or options read column {name}");
-        return refuse(&errors::DEFINITION, about);
+    if told.is_versioned && !body.columns.is_empty() {
+        return versioned(&errors::DEFINITION);
+    }
+    if let Some(partitions) = &told.partitions {
+        body.check_partitions(partitions)?;
     }
     out.sql(b") ");
     out.sql(r.text(list.end + 1..end));
@@ -93,22 +105,6 @@ pub(crate) fn create_table<'a>(
         rests_on_keys,
         kept_plain: Vec::new(),
     })
-}
-
-/// Whether the options of a table name no engine but InnoDB. Others leave foreign keys out.
-fn keeps_keys(r: &Reader, options: Range<usize>) -> bool {
-    let mut r = Reader::over(r.request, r.tokens, options);
-    let mut keeps = true;
-    while !r.done() {
-        if r.eat("engine") || r.eat("type") {
-            r.eat_punct(b'=');
-            let engine = r.name_or_string();
-            keeps &= engine.is_some_and(|engine| engine.eq_ignore_ascii_case("innodb"));
-        } else {
-            r.at += 1;
-        }
-    }
-    keeps
 }
 
 /// Reads up to the table's name. `None`: no database is selected, which the server says.
@@ -144,35 +140,4 @@ fn unprotected<'a>(hides: bool) -> Planned<Decided<'a>> {
         ),
         false => Ok((Action::Relay, None)),
     }
-}
-
-/// Refuses what is more than a list of columns and options.
-fn check_form(
-    r: &Reader,
-    list: &Range<usize>,
-    options: &Range<usize>,
-    has_others: bool,
-) -> Planned<()> {
-    check_comments(r, options)?;
-    let is_one_of = |token: &Token, words: &[&str]| words.iter().any(|w| token.is_word(r.sql(), w));
-    let queries = ["select", "as", "like", "with", "table", "values"];
-    let in_options = &r.tokens[options.clone()];
-    if in_options.iter().any(|t| is_one_of(t, &queries)) {
-        return refuse(
-            &errors::STATEMENT,
-            "CREATE TABLE … SELECT with a protected table",
-        );
-    }
-    let first = r.tokens[list.clone()].first();
-    if first.is_some_and(|t| is_one_of(t, &["like", "select"])) {
-        return refuse(
-            &errors::STATEMENT,
-            "CREATE TABLE … LIKE with a protected table",
-        );
-    }
-    // a table's name can stand behind REFERENCES, which `foreign_key` looks at, and in UNION = (…)
-    if has_others && in_options.iter().any(|t| is_one_of(t, &["union"])) {
-        return refuse(&errors::STATEMENT, "a union of protected tables");
-    }
-    Ok(())
 }

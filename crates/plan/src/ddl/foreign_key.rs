@@ -16,6 +16,7 @@ use onionskin_value::SqlType;
 
 use super::reader::Reader;
 use super::{DdlPiece, Pieces, Reference};
+use crate::comparable::makes_same_tokens;
 use crate::errors::{self, NotUnderstood, Refusal};
 use crate::planner::{Known, Planned, quoted, refuse};
 use crate::scope::position;
@@ -83,10 +84,24 @@ impl Side {
         };
         self.group.is_some()
             && self.group == other.group
-            && self.ty.without_width() == other.ty.without_width()
+            && makes_same_tokens(&self.ty, &other.ty, self.kind)
             && same_key
             && self.kind.is_some()
             && self.kind == other.kind
+    }
+
+    /// Why the tokens of the two cannot be compared, as far as the error's words do not say it.
+    fn why_not(&self, other: &Side, name: &str) -> String {
+        match () {
+            () if other.ty.is_enumerated() => ": ENUM and SET have no join group".to_owned(),
+            () if other.group.is_none() => format!(": {name} has no join group"),
+            () if self.group == other.group
+                && !makes_same_tokens(&self.ty, &other.ty, self.kind) =>
+            {
+                ": their types make other tokens".to_owned()
+            }
+            () => String::new(),
+        }
     }
 
     fn piece(&self, out: &mut Pieces) {
@@ -373,8 +388,9 @@ pub(super) fn foreign_key(
                     });
                 }
             }
-            (Some(_), Some(_)) => {
-                return refuse(&errors::OTHER_KEY, format!("{column} and {other}"));
+            (Some(a), Some(b)) => {
+                let why = a.why_not(b, &other);
+                return refuse(&errors::OTHER_KEY, format!("{column} and {other}{why}"));
             }
             (Some(_), None) => {
                 let about = format!(

@@ -60,9 +60,9 @@ impl IndexNames {
 }
 
 /// Whether an element of a `CREATE TABLE` list or an `ADD` specification is no column: an index or
-/// a constraint.
+/// a constraint. No column can have the name of a reserved word; PERIOD and VECTOR are none.
 pub(super) fn is_key_element(reader: &Reader, range: &Range<usize>) -> bool {
-    const WORDS: [&str; 10] = [
+    const RESERVED: [&str; 9] = [
         "key",
         "index",
         "primary",
@@ -72,13 +72,37 @@ pub(super) fn is_key_element(reader: &Reader, range: &Range<usize>) -> bool {
         "constraint",
         "foreign",
         "check",
-        "period",
     ];
-    let sql = reader.sql();
-    reader
-        .tokens
-        .get(range.start)
-        .is_some_and(|t| WORDS.iter().any(|w| t.is_word(sql, w)))
+    let r = Reader::over(reader.request, reader.tokens, range.clone());
+    RESERVED.iter().any(|word| r.is(word))
+        || (r.is("period") && r.word_at(1, "for"))
+        || (r.is("vector") && (r.word_at(1, "index") || r.word_at(1, "key")))
+}
+
+/// A primary or unique key among the elements of a definition.
+pub(super) struct UniqueElement {
+    pub(super) is_primary: bool,
+    /// Its columns; what is an expression is left out.
+    pub(super) columns: Vec<String>,
+}
+
+/// Reads an element, if it is such a key.
+pub(super) fn unique_element(reader: &Reader, element: Range<usize>) -> Option<UniqueElement> {
+    let mut r = Reader::over(reader.request, reader.tokens, element);
+    constraint_name(&mut r).ok()?;
+    let is_primary = r.is("primary");
+    if !is_primary && !r.is("unique") {
+        return None;
+    }
+    while !r.done() && !r.token().is_some_and(|t| t.is(b'(')) {
+        r.at += 1;
+    }
+    let list = r.parenthesized()?;
+    let name = |part: Range<usize>| Reader::over(r.request, r.tokens, part).name();
+    Some(UniqueElement {
+        is_primary,
+        columns: reader.split(list).into_iter().filter_map(name).collect(),
+    })
 }
 
 /// What stands before an index's columns.
@@ -103,9 +127,11 @@ pub(super) fn key_element(
     let constraint = constraint_name(&mut r)?;
     let is_constrained = constraint.is_some();
     names.taken.extend(constraint);
-    let is_other = ["foreign", "check", "fulltext", "spatial", "period"]
-        .iter()
-        .any(|word| r.is(word));
+    let is_other = [
+        "foreign", "check", "fulltext", "spatial", "period", "vector",
+    ]
+    .iter()
+    .any(|word| r.is(word));
     if is_other {
         return other_element(&r, range, lookup, out);
     }

@@ -8,7 +8,9 @@
 //! One file for each statement: `create.rs` with the table's `body.rs`, `copy.rs` for
 //! `CREATE TABLE … LIKE`, `select.rs` for `CREATE TABLE … SELECT`, `alter/`, `create_index.rs`.
 //!
-//! What they share: `reader.rs` walks over tokens. `column.rs` reads a protected column's
+//! What they share: `reader.rs` walks over tokens. `options.rs` reads what stands behind a table's
+//! columns, `attributes.rs` what stands behind a column's type: no question is answered by a word
+//! that stands anywhere. `column.rs` reads a protected column's
 //! definition, with `column_type.rs` for types, `collation.rs` for the collation of columns that
 //! name none, `default.rs` for what stands behind DEFAULT, and `constant.rs` for constants there.
 //! `check.rs` reads CHECK constraints over protected columns.
@@ -16,6 +18,7 @@
 //! up. `foreign_key.rs` reads references.
 
 mod alter;
+mod attributes;
 mod body;
 mod check;
 mod collation;
@@ -30,6 +33,7 @@ mod foreign_key;
 mod index;
 mod key_length;
 mod key_parts;
+mod options;
 mod reader;
 mod select;
 

@@ -58,6 +58,19 @@ impl<'a> Reader<'a> {
         found
     }
 
+    /// Whether this word stands so many tokens ahead.
+    pub(crate) fn word_at(&self, ahead: usize, word: &str) -> bool {
+        let at = self.at + ahead;
+        at < self.end && self.tokens[at].is_word(self.sql(), word)
+    }
+
+    /// Eats all of these words, or none.
+    pub(crate) fn eat_words(&mut self, words: &[&str]) -> bool {
+        let found = (0..words.len()).all(|ahead| self.word_at(ahead, words[ahead]));
+        self.at += if found { words.len() } else { 0 };
+        found
+    }
+
     pub(crate) fn eat_punct(&mut self, byte: u8) -> bool {
         let found = self.token().is_some_and(|t| t.is(byte));
         self.at += usize::from(found);

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use onionskin_schema::Table;
 
-use super::collation::{default_of, table_collation};
+use super::collation::default_of;
 use super::column::take_encrypted;
 use super::index::is_key_element;
+use super::options::{Options, partitions_within, versioned};
 use super::reader::Reader;
 use super::{Decided, has_encrypted};
 use crate::errors::{self, NotUnderstood, Refusal};
@@ -104,7 +105,9 @@ const BEYOND: [&str; 7] = [
 pub(super) fn check_comments(r: &Reader, options: &Range<usize>) -> Planned<()> {
     let is_fine = |(at, token): (usize, &Token)| {
         token.kind != TokenKind::Executable
-            || (options.contains(&at) && holds_options(r.sql(), token, r.request.settings.lex))
+            || (options.contains(&at)
+                && (holds_options(r.sql(), token, r.request.settings.lex)
+                    || partitions_within(r, token).is_ok_and(|found| found.is_some())))
     };
     match r.tokens.iter().enumerate().all(is_fine) {
         true => Ok(()),
@@ -163,7 +166,14 @@ pub(super) fn create_select<'a>(
     if has_encrypted(request.sql, &tokens[parts.options.start..]) {
         return NotUnderstood::EncryptedForElsewhere.refuse();
     }
-    let collation = match table_collation(request, &tokens, parts.options.clone())? {
+    let options = Options::read(Reader::over(request, &tokens, parts.options.clone()))?;
+    if options.is_versioned {
+        return versioned(&errors::DEFINITION);
+    }
+    if options.is_union {
+        return refuse(&errors::STATEMENT, "a union of tables with a query");
+    }
+    let collation = match options.collation(&r)? {
         Some(collation) => collation,
         None => default_of(request, &head.database, None),
     };
@@ -216,10 +226,6 @@ fn check_parts(r: &Reader, head: &Head, parts: &Parts) -> Planned<()> {
     let is_parameter = |t: &Token| t.kind == TokenKind::Literal(LiteralKind::Parameter);
     if r.tokens[..parts.query.start].iter().any(is_parameter) {
         return NotUnderstood::Within("a parameter", "a definition").refuse();
-    }
-    let mut options = r.tokens[parts.options.clone()].iter();
-    if options.any(|t| t.is_word(r.sql(), "union")) {
-        return refuse(&errors::STATEMENT, "a union of tables with a query");
     }
     Ok(())
 }

@@ -230,6 +230,8 @@ pub struct Refusal {
     entry: &'static Entry,
     /// Apart, so that the results of what is not refused stay small.
     about: Box<About>,
+    /// There is a scratch engine, which does not help.
+    has_engine: bool,
 }
 
 /// What a refusal is about. Never a value of the statement.
@@ -263,6 +265,7 @@ impl From<NotUnderstood> for Refusal {
         Refusal {
             entry: &NOT_UNDERSTOOD,
             about: Box::new(About::Reason(reason)),
+            has_engine: false,
         }
     }
 }
@@ -273,6 +276,7 @@ impl Refusal {
         Refusal {
             entry,
             about: Box::new(About::Words(about.into())),
+            has_engine: false,
         }
     }
 
@@ -304,6 +308,7 @@ impl Refusal {
         Refusal {
             entry,
             about: Box::new(About::Server(text)),
+            has_engine: false,
         }
     }
 
@@ -335,6 +340,28 @@ impl Refusal {
         entries.contains(&self.entry)
     }
 
+    /// The same where there is a scratch engine: the way out does not name it.
+    pub(crate) fn beside_engine(mut self) -> Self {
+        self.has_engine = true;
+        self
+    }
+
+    /// What can be done.
+    fn way_out(&self) -> String {
+        let way_out = self.entry.way_out;
+        let rest = way_out
+            .strip_prefix("Configure a scratch engine")
+            .filter(|_| self.has_engine)
+            .and_then(|rest| rest.split_once(", or "));
+        match rest {
+            Some((_, rest)) => {
+                let (first, behind) = rest.split_at(rest.chars().next().map_or(0, char::len_utf8));
+                format!("{}{behind}", first.to_uppercase())
+            }
+            None => way_out.to_owned(),
+        }
+    }
+
     /// What was not understood, if that is why.
     pub fn reason(&self) -> Option<&NotUnderstood> {
         match self.about.as_ref() {
@@ -363,10 +390,11 @@ impl Refusal {
     pub fn message(&self) -> String {
         let e = self.entry;
         let about = self.about.to_string();
+        let way_out = self.way_out();
         let mut text = match self.about.as_ref() {
             About::Server(text) => text.clone(),
-            _ if about.is_empty() => format!("{}: {} {}", e.code, e.meaning, e.way_out),
-            _ => format!("{} {about}: {} {}", e.code, e.meaning, e.way_out),
+            _ if about.is_empty() => format!("{}: {} {way_out}", e.code, e.meaning),
+            _ => format!("{} {about}: {} {way_out}", e.code, e.meaning),
         };
         if text.len() > 511 {
             let cut = (0..=511)
@@ -432,6 +460,16 @@ mod tests {
     fn a_message_fits_a_packet_of_old_clients() {
         let long = Refusal::new(&EXPRESSION, "ä".repeat(600));
         assert!(long.message().len() <= 511);
+    }
+
+    #[test]
+    fn an_engine_that_is_there_is_no_way_out() {
+        let refusal = Refusal::new(&EXPRESSION, "a");
+        assert!(refusal.message().contains("Configure a scratch engine"));
+        let message = refusal.beside_engine().message();
+        assert!(message.ends_with("Select the column and compute in the application."));
+        let other = Refusal::new(&NO_RANGE, "a").beside_engine().message();
+        assert!(other.ends_with(NO_RANGE.way_out));
     }
 
     #[test]

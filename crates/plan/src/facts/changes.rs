@@ -58,13 +58,23 @@ impl Words<'_> {
         several && computes
     }
 
+    /// Where `ON DUPLICATE` stands.
+    fn duplicate_clause(&self) -> Option<usize> {
+        let mut all = 0..self.all.len();
+        all.find(|at| self.is(*at, "on") && self.is(at + 1, "duplicate"))
+    }
+
+    /// Whether rows that are met may be changed: `ON DUPLICATE KEY UPDATE`.
+    pub(super) fn updates_met_rows(&self) -> bool {
+        self.duplicate_clause().is_some()
+    }
+
     /// How often `VALUES(` stands behind `ON DUPLICATE`.
     pub(super) fn values_calls(&self) -> usize {
-        let all = 0..self.all.len();
-        let is_clause = |at: &usize| self.is(*at, "on") && self.is(at + 1, "duplicate");
+        let end = self.all.len();
         let is_call = |at: &usize| self.is(*at, "values") && self.is_sign(at + 1, b'(');
-        let clause = all.clone().find(is_clause).unwrap_or(all.end);
-        (clause..all.end).filter(is_call).count()
+        let clause = self.duplicate_clause().unwrap_or(end);
+        (clause..end).filter(is_call).count()
     }
 }
 
@@ -110,6 +120,28 @@ mod tests {
             ("UPDATE t SET a = 1", false),
         ] {
             assert_eq!(facts(sql).lists_columns, listed, "{sql}");
+        }
+    }
+
+    #[test]
+    fn rows_that_are_met() {
+        for (sql, updates) in [
+            ("INSERT IGNORE INTO t VALUES (1)", false),
+            (
+                "INSERT IGNORE INTO t VALUES ('on duplicate key update')",
+                false,
+            ),
+            ("INSERT IGNORE INTO t (duplicate) VALUES (1)", false),
+            (
+                "INSERT IGNORE INTO t VALUES (1) ON/**/DUPLICATE KEY UPDATE a = 1",
+                true,
+            ),
+            (
+                "INSERT INTO t VALUES (1) /*!50000 ON DUPLICATE KEY UPDATE a = 1 */",
+                true,
+            ),
+        ] {
+            assert_eq!(facts(sql).updates_met_rows, updates, "{sql}");
         }
     }
 

@@ -45,6 +45,8 @@ pub struct Facts {
     pub defaults: usize,
     /// The word `COLLATE` stands in it.
     pub says_collate: bool,
+    /// It says `ON DUPLICATE KEY UPDATE`, or may do so.
+    pub updates_met_rows: bool,
     /// It may set `collation_connection`, which servers do not track.
     pub sets_collation: bool,
     /// It may set one of the variables by which the server tells of changes in the session.
@@ -137,6 +139,7 @@ impl Facts {
             returns: verb != Verb::Select && words.says("returning"),
             has_parenthesis: words.has_parenthesis(),
             defaults: words.count("default"),
+            updates_met_rows: words.updates_met_rows(),
             says_collate: words.says("collate"),
             sets_collation: words.sets_collation(),
             sets_tracking: words.sets_tracking(),

@@ -99,7 +99,7 @@ impl Reader<'_> {
                 return Err(refused("a variable whose name is no plain ASCII"));
             }
         }
-        if (self.said.prepares || self.begins_with(&["set"]))
+        if (self.said.prepares || self.said.assigns || self.begins_with(&["set"]))
             && self.tokens.iter().any(|t| self.is_hiding_text(t))
         {
             return Err(refused(
@@ -109,7 +109,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Whether a token is a text that holds a call.
+    /// Whether a token is a text that holds a call, or a statement with a variable that is kept.
     fn is_hiding_text(&self, token: &Token) -> bool {
         let TokenKind::Literal(kind @ (LiteralKind::String | LiteralKind::Introduced)) = token.kind
         else {
@@ -119,9 +119,37 @@ impl Reader<'_> {
         let mut scratch = Vec::new();
         let charset = self.mode.charset;
         match decode(text, kind, false, self.mode, charset, &mut scratch) {
-            Some(Input::Text { bytes, .. } | Input::Bytes(bytes)) => calls_within(bytes),
-            _ => calls_within(text),
+            Some(Input::Text { bytes, .. } | Input::Bytes(bytes)) => {
+                calls_within(bytes) || self.keeps_within(bytes)
+            }
+            _ => calls_within(text) || may_name(text, self.secrets),
         }
+    }
+
+    /// Whether a text names a variable that is kept. `mail@key` is none: servers read a variable
+    /// there too, but no statement has one behind a word.
+    fn keeps_within(&self, text: &[u8]) -> bool {
+        if !may_name(text, self.secrets) {
+            return false;
+        }
+        let Ok(tokens) = crate::lex::tokens(text, self.mode) else {
+            return true;
+        };
+        tokens.iter().enumerate().any(|(at, token)| {
+            let before = at.checked_sub(1).map(|at| tokens[at]);
+            let is_behind = before.is_some_and(|before| before.end == token.start);
+            let is_address =
+                is_behind && before.is_some_and(|before| before.kind == TokenKind::Word);
+            match token.kind {
+                TokenKind::Executable => may_name(token.text(text), self.secrets),
+                TokenKind::Variable => {
+                    let name = super::call::variable_name(token.text(text), self.mode);
+                    let is_kept = name.is_none_or(|name| self.secrets.contains(&name));
+                    is_kept && !is_address
+                }
+                _ => false,
+            }
+        })
     }
 
     /// Whether the text of a comment holds a call, or a variable that is kept.

@@ -178,6 +178,9 @@ fn variables_that_are_kept_get_no_value_at_the_server() {
         "SET @a = 5, @KEY := NULL, autocommit = 1; | @key = {UNHEX {SHA2 1 2}}",
     );
     reads("SET @other = 'x'", "as it is");
+    reads("SET @mail = 'me@key.example'", "as it is");
+    reads("SET @mail = 'me@key'", "as it is");
+    reads("SET @q = 'SET @other = 1'", "as it is");
     for sql in [
         "SELECT @key",
         "SET @other = @key",
@@ -188,6 +191,14 @@ fn variables_that_are_kept_get_no_value_at_the_server() {
         "SET @key = 'x'; SELECT 1",
         "INSERT INTO t VALUES (HEX(@key))",
         "EXECUTE s USING @key",
+        "SET @q = \"SET @key = 'secret'\"",
+        "SET @q = 'do @KEY := 1'",
+        r"SET @q = 'SET @k\ey = 1'",
+        "SET @q = 'SELECT @`key`'",
+        "SET @q = 'SELECT /*!50000 @key := */ 1'",
+        "PREPARE s FROM 'SET @key = 1'",
+        "SELECT 'SET @key = 1' INTO @q",
+        "SELECT @q := 'SET @key = 1'",
     ] {
         assert!(told(sql).starts_with("refused "), "{sql}: {}", told(sql));
     }

@@ -105,8 +105,10 @@ fn insert_select(
 
 /// Refuses clauses that are not understood.
 fn check_clauses(planner: &Planner<'_>, insert: &Insert, query: &Query) -> Planned<()> {
-    if insert.returning.is_some()
-        || insert.insert_alias.is_some()
+    if insert.returning.is_some() {
+        return NotUnderstood::Beside("RETURNING", "INSERT … SELECT").refuse();
+    }
+    if insert.insert_alias.is_some()
         || insert.table_alias.is_some()
         || insert.partitioned.is_some()
         || insert.overwrite

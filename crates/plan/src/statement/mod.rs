@@ -135,7 +135,13 @@ pub fn plan(request: &Request) -> Outcome {
             tells_time: p.present.is_asked_for(),
             ..Plan::of(action, names, defines)
         },
-        Err(refusal) => Plan::of(Action::Refuse(refusal), names, defines),
+        Err(refusal) => {
+            let refusal = match request.settings.scratch {
+                UseScratch::Never => refusal,
+                _ => refusal.beside_engine(),
+            };
+            Plan::of(Action::Refuse(refusal), names, defines)
+        }
     };
     Outcome::Plan(Box::new(Plan { facts, ..plan }))
 }

@@ -4,12 +4,12 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use onionskin_schema::Table;
-use sqlparser::ast::{Assignment, Expr, Function, Ident, visit_expressions};
+use sqlparser::ast::{Assignment, Expr, Function, Ident, Insert, ObjectName, visit_expressions};
 
 use super::update::assigned_twice;
 use super::{Old, Target, has_exact_tokens, is_default, physical};
 use crate::errors::{self, NotUnderstood, Refusal};
-use crate::plan::{Assigned, ColumnUse, Piece, Purpose, Slot, Source, Upsert};
+use crate::plan::{Assigned, ColumnUse, Piece, Purpose, Slot, Source, Text, Upsert};
 use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::scope::{self, Scope};
 use crate::unknown::Place;
@@ -31,14 +31,111 @@ impl NewRow {
     }
 }
 
+/// How the statement names the new row: `AS new`, or `AS new (a, b)`.
+pub(crate) struct RowAlias {
+    name: String,
+    /// The names that it gives to the row's columns, with the table's. Empty: they are the table's.
+    columns: Vec<(String, String)>,
+}
+
+impl RowAlias {
+    /// Whether this is the row's name.
+    fn is(&self, ident: &Ident) -> bool {
+        ident
+            .value
+            .eq_ignore_ascii_case(self.name.trim_matches('`'))
+    }
+
+    /// The table's column that a name of the new row means.
+    fn column<'n>(&'n self, ident: &'n Ident) -> Option<&'n str> {
+        if self.columns.is_empty() {
+            return Some(&ident.value);
+        }
+        let mut columns = self.columns.iter();
+        let found = columns.find(|(alias, _)| alias.eq_ignore_ascii_case(&ident.value));
+        found.map(|(_, column)| column.as_str())
+    }
+
+    /// The table's column that a value is, if the value is nothing else: `new.a`, or `a` where only
+    /// the new row has such a column.
+    fn value_of<'n>(&'n self, value: &'n Expr, table: &Table) -> Option<&'n str> {
+        match value {
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [row, ident] if self.is(row) => self.column(ident),
+                _ => None,
+            },
+            Expr::Identifier(ident)
+                if !self.columns.is_empty() && table.column(&ident.value).is_none() =>
+            {
+                self.column(ident)
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Planner<'_> {
+    /// The new row's name. The names of its columns become those of the physical columns, which
+    /// `rows` has.
+    pub(super) fn row_alias(
+        &mut self,
+        insert: &Insert,
+        rows: &[Vec<(String, Text)>],
+        table: &Arc<Table>,
+    ) -> Planned<Option<RowAlias>> {
+        let Some(alias) = &insert.insert_alias else {
+            return Ok(None);
+        };
+        let mut found = RowAlias {
+            name: alias.row_alias.to_string(),
+            columns: Vec::new(),
+        };
+        let names = alias.col_aliases.as_deref().unwrap_or_default();
+        let (Some(first), Some(last)) = (names.first(), names.last()) else {
+            return Ok(Some(found));
+        };
+        let bad = || Refusal::from(NotUnderstood::PartOf("column aliases", "the new row"));
+        let columns: Vec<String> = match insert.columns.as_slice() {
+            [] => {
+                let shown = table.columns.iter().filter(|c| !c.invisible);
+                shown.map(|c| c.name.clone()).collect()
+            }
+            listed => {
+                let name = |name: &ObjectName| Some(name.0.last()?.as_ident()?.value.clone());
+                let listed: Option<Vec<String>> = listed.iter().map(name).collect();
+                listed.ok_or_else(bad)?
+            }
+        };
+        let is_twice = |at: usize| {
+            let mut before = names[..at].iter();
+            before.any(|other| other.value.eq_ignore_ascii_case(&names[at].value))
+        };
+        if columns.len() != names.len() || (0..names.len()).any(is_twice) {
+            return Err(bad());
+        }
+        let names = names.iter().map(|ident| ident.value.clone());
+        found.columns = names.zip(columns).collect();
+        let mut physical = Vec::new();
+        for (name, _) in rows.first().into_iter().flatten() {
+            let mut columns = found.columns.iter();
+            let plain = columns.find(|(_, column)| column.eq_ignore_ascii_case(name));
+            // one that the statement leaves out is protected, too
+            physical.push(quoted(plain.map_or(name.as_str(), |(alias, _)| alias)));
+        }
+        let first = self.token_at(self.offset(first.span))?;
+        let last = self.token_at(self.offset(last.span))?;
+        let place = self.bytes_of(&(first..last + 1));
+        self.edit_sql(place, physical.join(", "));
+        Ok(Some(found))
+    }
+
     /// Plans the clause. `alias` is the new row's; `returns`: RETURNING stands behind it.
     pub(crate) fn on_duplicate(
         &mut self,
         list: &[Assignment],
         scope: &Scope,
         table: &Arc<Table>,
-        alias: Option<&str>,
+        alias: Option<&RowAlias>,
         returns: bool,
         upsert: &mut Upsert,
     ) -> Planned<()> {
@@ -51,15 +148,15 @@ impl Planner<'_> {
             let column = match self.target(&name, table, Place::Update)? {
                 Target::Protected(column) => column,
                 Target::Plain(column) => {
-                    let as_new = is_new_rows(&assignment.value, &column, alias);
+                    let as_new = is_new_rows(&assignment.value, &column, alias, table);
                     upsert.assigned.push(Assigned { column, as_new });
                     if is_default(&assignment.value) {
                         self.note_assigned_default(table, &name);
                     }
-                    if alias.is_some() {
+                    if alias.is_some_and(|alias| alias.columns.is_empty()) {
                         check_bare_names(&assignment.value, upsert)?;
                     }
-                    self.duplicate_value(&assignment.value, scope, alias)?;
+                    self.duplicate_value(&assignment.value, scope, alias, table)?;
                     continue;
                 }
             };
@@ -68,7 +165,7 @@ impl Planner<'_> {
             }
             assigned.push(column.index);
             self.note_rewritten(&column);
-            let new_row = self.new_row(&assignment.value, &column, alias)?;
+            let new_row = self.new_row(&assignment.value, &column, alias, table)?;
             let as_new = new_row.is_some();
             upsert
                 .assigned
@@ -225,13 +322,23 @@ impl Planner<'_> {
     }
 
     /// A plain column's new value; the new row's plain columns may be read in it.
-    fn duplicate_value(&mut self, e: &Expr, scope: &Scope, alias: Option<&str>) -> Planned<()> {
+    fn duplicate_value(
+        &mut self,
+        e: &Expr,
+        scope: &Scope,
+        alias: Option<&RowAlias>,
+        table: &Table,
+    ) -> Planned<()> {
         if is_default(e) {
             return Ok(());
         }
         let Some(alias) = alias else {
             return self.scan(e, scope);
         };
+        if !alias.columns.is_empty() {
+            return self.renamed_value(e, scope, alias, table);
+        }
+        let alias = alias.name.as_str();
         let mut with_alias = Scope::inside(None);
         with_alias.sources = scope.sources.clone();
         for source in &scope.sources {
@@ -262,13 +369,51 @@ impl Planner<'_> {
         }
     }
 
+    /// A plain column's new value where the new row's columns have names of their own: one of these
+    /// alone, or a value that reads none.
+    fn renamed_value(
+        &mut self,
+        e: &Expr,
+        scope: &Scope,
+        alias: &RowAlias,
+        table: &Table,
+    ) -> Planned<()> {
+        if let Some(column) = alias.value_of(e, table) {
+            let known = table.column(column);
+            return match known.is_some_and(|c| c.protection.is_none()) {
+                true => Ok(()),
+                false => {
+                    NotUnderstood::UsedAs("a protected column", "the value of a plain one").refuse()
+                }
+            };
+        }
+        let reads_new = visit_expressions(e, |e: &Expr| {
+            let is_new = match e {
+                Expr::CompoundIdentifier(parts) => parts.first().is_some_and(|row| alias.is(row)),
+                Expr::Identifier(_) => alias.value_of(e, table).is_some(),
+                _ => false,
+            };
+            match is_new {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
+        });
+        match reads_new.is_break() {
+            true => {
+                NotUnderstood::Within("column aliases of the new row", "an expression").refuse()
+            }
+            false => self.scan(e, scope),
+        }
+    }
+
     /// How the new row is named, if the value is its column of the same name: `VALUES(k)` or
     /// `alias.k`.
     fn new_row(
         &self,
         value: &Expr,
         column: &ColumnUse,
-        alias: Option<&str>,
+        alias: Option<&RowAlias>,
+        table: &Table,
     ) -> Planned<Option<NewRow>> {
         let named = |ident: &Ident| ident.value.eq_ignore_ascii_case(&column.column().name);
         match value {
@@ -278,34 +423,33 @@ impl Planner<'_> {
                 }
                 _ => refuse(&errors::NOT_CONSTANT, column.path()),
             },
-            Expr::CompoundIdentifier(parts) => match (parts.as_slice(), alias) {
-                ([row, ident], Some(alias))
-                    if row.value.eq_ignore_ascii_case(alias.trim_matches('`')) && named(ident) =>
-                {
-                    Ok(Some(NewRow::Alias(quoted(&row.value))))
+            Expr::CompoundIdentifier(_) | Expr::Identifier(_) => {
+                let new = alias.and_then(|alias| Some((alias, alias.value_of(value, table)?)));
+                match new {
+                    Some((alias, name)) if name.eq_ignore_ascii_case(&column.column().name) => {
+                        let name = alias.name.trim_matches('`');
+                        Ok(Some(NewRow::Alias(quoted(name))))
+                    }
+                    None if matches!(value, Expr::Identifier(_)) => Ok(None),
+                    _ => refuse(&errors::NOT_CONSTANT, column.path()),
                 }
-                _ => refuse(&errors::NOT_CONSTANT, column.path()),
-            },
+            }
             _ => Ok(None),
         }
     }
 }
 
 /// Whether the new value of a plain column is the new row's of the same column.
-fn is_new_rows(value: &Expr, column: &str, alias: Option<&str>) -> bool {
-    let is_column = |ident: &Ident| ident.value.eq_ignore_ascii_case(column);
+fn is_new_rows(value: &Expr, column: &str, alias: Option<&RowAlias>, table: &Table) -> bool {
     match value {
         Expr::Function(f) if is_values(f) => matches!(
             Planner::single_argument(f),
-            Some((Expr::Identifier(ident), false)) if is_column(ident)
+            Some((Expr::Identifier(ident), false)) if ident.value.eq_ignore_ascii_case(column)
         ),
-        Expr::CompoundIdentifier(parts) => match (parts.as_slice(), alias) {
-            ([row, ident], Some(alias)) => {
-                row.value.eq_ignore_ascii_case(alias.trim_matches('`')) && is_column(ident)
-            }
-            _ => false,
-        },
-        _ => false,
+        _ => {
+            let new = alias.and_then(|alias| alias.value_of(value, table));
+            new.is_some_and(|name| name.eq_ignore_ascii_case(column))
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use onionskin_value::Family;
 use sqlparser::ast::{Insert, ObjectName, OnInsert, Query, SetExpr, TableObject, Visit, Visitor};
 
 use super::Target;
+use super::duplicate::RowAlias;
 use super::new_rows::{Destination, Lenience};
 use crate::errors::{self, NotUnderstood};
 use crate::plan::{Action, Piece, Purpose, ResultItem, Upsert};
@@ -65,8 +66,9 @@ impl Planner<'_> {
             [] => self.insert_values(insert, &to, &mut upsert)?,
             assignments => self.insert_set(assignments, &to, &mut upsert)?,
         }
+        let alias = self.row_alias(insert, &upsert.rows, &table)?;
         let result = self.insert_returning(insert, &scope)?;
-        self.met_rows(insert, &to, &mut upsert)?;
+        self.met_rows(insert, &to, alias.as_ref(), &mut upsert)?;
         upsert.columns.sort_unstable();
         upsert.columns.dedup();
         if !upsert.columns.is_empty() || !upsert.constants.is_empty() {
@@ -107,7 +109,8 @@ impl Planner<'_> {
             return refuse(&errors::VIEW, "writing through one in this form");
         }
         if let Some(alias) = &insert.insert_alias {
-            if alias.col_aliases.as_ref().is_some_and(|c| !c.is_empty()) {
+            let renames = alias.col_aliases.as_ref().is_some_and(|c| !c.is_empty());
+            if renames && insert.source.is_none() {
                 return NotUnderstood::PartOf("column aliases", "the new row").refuse();
             }
             self.judge_name(&alias.row_alias)?;
@@ -197,7 +200,13 @@ impl Planner<'_> {
 
     /// What becomes of rows that have a new row's key: REPLACE writes all of the new row over them,
     /// ON DUPLICATE KEY UPDATE changes them.
-    fn met_rows(&mut self, insert: &Insert, to: &Destination, upsert: &mut Upsert) -> Planned<()> {
+    fn met_rows(
+        &mut self,
+        insert: &Insert,
+        to: &Destination,
+        alias: Option<&RowAlias>,
+        upsert: &mut Upsert,
+    ) -> Planned<()> {
         match &insert.on {
             None if insert.replace_into => {
                 let seals = upsert.rows.iter().flatten().flat_map(|(_, text)| text);
@@ -210,10 +219,8 @@ impl Planner<'_> {
             }
             None => Ok(()),
             Some(OnInsert::DuplicateKeyUpdate(list)) => {
-                let alias = insert.insert_alias.as_ref();
-                let alias = alias.map(|a| a.row_alias.to_string());
                 let returns = insert.returning.is_some();
-                self.on_duplicate(list, to.scope, to.table, alias.as_deref(), returns, upsert)
+                self.on_duplicate(list, to.scope, to.table, alias, returns, upsert)
             }
             Some(_) => NotUnderstood::Clause("ON CONFLICT").refuse(),
         }

@@ -250,7 +250,7 @@ impl<'a> Binder<'a> {
 }
 
 /// The text form of a definition, in the column's own terms.
-fn default_of_definition<'t>(ty: &SqlType, text: &'t [u8]) -> Input<'t> {
+pub(crate) fn default_of_definition<'t>(ty: &SqlType, text: &'t [u8]) -> Input<'t> {
     if let (true, Some(magnitude)) = (ty.is_bit(), bits_of_default(text)) {
         Input::Integer {
             negative: false,

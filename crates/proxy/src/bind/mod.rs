@@ -41,10 +41,11 @@ use onionskin_plan::{Action, Among, Facts, Source};
 use onionskin_value::{Context, Warning};
 
 pub(crate) use self::buffers::{Buffers, Kept, LookedUp};
+pub(crate) use self::given::default_of_definition;
 pub(crate) use self::moments::check_moments;
 pub(crate) use self::parameters::{FromVariable, PlainParameters};
 pub(crate) use self::present_time::PresentTime;
-pub(crate) use self::rules::{is_early, no_default, no_default_warning};
+pub(crate) use self::rules::{implicit_value, is_early, no_default, no_default_warning};
 pub(crate) use self::text::{check_pieces, prepared_text, put_bytes, put_filled, put_quoted};
 use self::together::Together;
 pub(crate) use self::values::Values;

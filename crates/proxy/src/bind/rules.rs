@@ -32,7 +32,7 @@ pub(super) fn implicit_default(ty: &SqlType) -> Input<'static> {
 }
 
 /// What such a column gets without being asked: of an ENUM, the first member.
-pub(super) fn implicit_value(ty: &SqlType) -> Input<'static> {
+pub(crate) fn implicit_value(ty: &SqlType) -> Input<'static> {
     match ty.kind {
         Kind::Enum(_) => Input::Integer {
             negative: false,

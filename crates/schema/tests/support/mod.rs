@@ -55,6 +55,7 @@ pub fn column(name: &str, sql_type: &str, collation: Option<&str>) -> NewColumn 
         invisible: false,
         capabilities: Capabilities::default(),
         without_grams: false,
+        filling: Vec::new(),
         actions: Default::default(),
         column_id,
         table_id: TABLE_ID,

@@ -6,11 +6,12 @@ use onionskin_schema::{Table, same_name};
 
 use super::alteration::Alteration;
 use super::specs::refused;
+use crate::ddl::attributes::check_expressions;
 use crate::ddl::check;
 use crate::ddl::column::{Wanted, column_definition, protection};
 use crate::ddl::column_type::plain_type;
 use crate::ddl::foreign_key::{self, Actions, Side, ThisTable};
-use crate::ddl::index::{is_key_element, key_element};
+use crate::ddl::index::{is_key_element, key_element, unique_element};
 use crate::ddl::reader::Reader;
 use crate::ddl::{DdlPiece, schema_refusal};
 use crate::errors;
@@ -29,13 +30,13 @@ enum Placed {
 }
 
 impl Alteration<'_> {
-    /// `spec` is all of the specification; the reader stands behind ADD, if it has that word.
-    pub(super) fn add_spec(&mut self, s: Reader, spec: &Range<usize>) -> Planned<()> {
+    /// The reader stands behind ADD, if the specification has that word.
+    pub(super) fn add_spec(&mut self, s: Reader) -> Planned<()> {
         let element = s.at..s.end;
         if foreign_key::begins(&s, &element) {
             self.add_foreign_key(&element)
         } else if is_key_element(&s, &element) {
-            self.add_key(element, spec)
+            self.add_key(element)
         } else {
             self.add_column(s)
         }
@@ -101,8 +102,8 @@ impl Alteration<'_> {
     }
 
     /// An index, or a constraint that is no foreign key.
-    fn add_key(&mut self, element: Range<usize>, spec: &Range<usize>) -> Planned<()> {
-        self.check_primary_key(spec)?;
+    fn add_key(&mut self, element: Range<usize>) -> Planned<()> {
+        self.check_primary_key(&element)?;
         self.out.sql(b"ADD ");
         let lookup = |name: &str| self.target.indexed(name, &self.new_columns);
         let (names, out) = (&mut self.index_names, &mut self.out);
@@ -110,12 +111,12 @@ impl Alteration<'_> {
     }
 
     /// A primary key would make columns NOT NULL whose cells and tokens allow NULL.
-    fn check_primary_key(&self, spec: &Range<usize>) -> Planned<()> {
+    fn check_primary_key(&self, element: &Range<usize>) -> Planned<()> {
         let target = &self.target;
-        let mut words = target.tokens(spec).iter();
-        if !words.any(|t| t.is_word(target.sql(), "primary")) {
+        let key = unique_element(&target.r, element.clone()).filter(|key| key.is_primary);
+        let Some(key) = key else {
             return Ok(());
-        }
+        };
         let is_new = |name: &str| {
             let mut new = self.new_columns.iter();
             new.any(|c| c.nullable && same_name(&c.name, name))
@@ -123,7 +124,7 @@ impl Alteration<'_> {
         let allows_null = |name: &String| {
             is_new(name) || target.protected(name).is_some_and(|p| p.column.nullable)
         };
-        match target.names_in(spec).find(allows_null) {
+        match key.columns.into_iter().find(allows_null) {
             Some(name) => {
                 let about =
                     format!("PRIMARY KEY over the protected column {name}, which allows NULL");
@@ -155,14 +156,11 @@ impl Alteration<'_> {
     }
 
     fn add_plain_column(&mut self, definition: &Range<usize>, place: Place) -> Planned<()> {
-        // behind the name stands the type, which may be a column's name, too
-        let behind_type = (definition.start + 2).min(definition.end);
-        if self
-            .target
-            .mentions_protected(&(behind_type..definition.end))
-        {
-            return Err(refused("an expression over a protected column"));
-        }
+        let new = &self.new_columns;
+        let is_protected = |name: &str| {
+            self.target.protected(name).is_some() || new.iter().any(|c| same_name(&c.name, name))
+        };
+        check_expressions(&self.target.r, definition.clone(), is_protected)?;
         let this = ThisTable {
             names: self.target.names,
             column: &|name| self.target.side(name),
@@ -170,15 +168,20 @@ impl Alteration<'_> {
         foreign_key::in_column(&self.target.r, definition, &this)?;
         self.out.sql(b"ADD COLUMN ");
         self.keep(definition.clone());
+        self.place(place.as_ref());
+        Ok(())
+    }
+
+    /// Writes where a plain column goes.
+    pub(super) fn place(&mut self, place: Option<&Option<String>>) {
         match place {
             None => {}
             Some(None) => self.out.sql(b" FIRST"),
             Some(Some(after)) => {
-                let after = after_text(&self.target.table, &after);
+                let after = after_text(&self.target.table, after);
                 self.out.sql(after.as_bytes());
             }
         }
-        Ok(())
     }
 
     fn add_protected_column(&mut self, wanted: Wanted, place: Place) -> Planned<()> {

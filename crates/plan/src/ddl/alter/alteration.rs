@@ -7,6 +7,7 @@ use onionskin_schema::{Column, NewColumn, Protection, Surrogate, Table, same_nam
 use onionskin_value::SqlType;
 
 use super::specs::{Specification, Specifications, duplicate};
+use crate::ddl::attributes::Attributes;
 use crate::ddl::column_type::plain_type;
 use crate::ddl::foreign_key::{Link, Side, links, plain_by_right, refers_to_plaintext};
 use crate::ddl::index::IndexNames;
@@ -132,7 +133,7 @@ impl<'a> Target<'a> {
             let is_it = s.name().is_some_and(|n| same_name(&n, name));
             is_it.then(|| PlainPart {
                 ty: plain_type(&self.r, definition.clone(), &self.collation),
-                counts: self.r.says(definition, "auto_increment"),
+                counts: Attributes::read(&self.r, definition).auto_increment,
             })
         })
     }

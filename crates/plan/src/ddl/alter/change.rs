@@ -9,6 +9,7 @@ use super::add::split_place;
 use super::alteration::{Alteration, ProtectedColumn};
 use super::migration::{modification, needed};
 use super::specs::{guard, refused};
+use crate::ddl::attributes::{Attributes, check_expressions};
 use crate::ddl::column::{Wanted, column_definition, take_encrypted};
 use crate::ddl::column_type::plain_type;
 use crate::ddl::default::{self, Given};
@@ -188,17 +189,18 @@ impl Alteration<'_> {
         let is_concerned = target.is_near || target.table.column(&column).is_some_and(refers);
         let definition = if is_change { s.at } else { s.at - 1 };
         let new_type = plain_type(&s, definition..s.end, &target.collation);
+        let attributes = Attributes::read(&s, definition..s.end);
         let is_claimed = is_concerned && {
             let (database, table) = target.names;
             let policy = s.request.policy;
             // AUTO_INCREMENT has to stay as well
             let known = target.table.column(&column).map(|c| c.surrogate());
             let surrogate = match known {
-                Some(Surrogate::AutoIncrement) if !s.says(spec.clone(), "auto_increment") => {
-                    Surrogate::No
-                }
+                Some(Surrogate::AutoIncrement) if !attributes.auto_increment => Surrogate::No,
+                // and so has the expression
+                Some(Surrogate::Generated) if attributes.generated.is_none() => Surrogate::No,
                 // what refers to a number that the server makes is a number
-                Some(Surrogate::Reference)
+                Some(Surrogate::Reference) | Some(Surrogate::Generated)
                     if new_type.as_ref().is_some_and(|ty| !ty.is_integer()) =>
                 {
                     Surrogate::No
@@ -208,11 +210,14 @@ impl Alteration<'_> {
             let found = policy.capabilities(database, table, &column, surrogate);
             found.is_ok_and(|c| c.is_some())
         };
-        if target.mentions_protected(&spec) || wanted.is_some() || is_claimed {
+        let (behind, place) = split_place(&s, definition..s.end)?;
+        check_expressions(&s, behind.clone(), |name| target.protected(name).is_some())?;
+        if wanted.is_some() || is_claimed {
             let about = format!("the definition of column {column}");
             return refuse(&errors::ALTERATION, about);
         }
-        self.keep(spec);
+        self.keep(spec.start..behind.end);
+        self.place(place.as_ref());
         Ok(())
     }
 }

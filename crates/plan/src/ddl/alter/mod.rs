@@ -15,12 +15,14 @@ mod specs;
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{Surrogate, Table, same_name};
+use onionskin_schema::{KeyRole, Surrogate, Table, same_name};
 
 use self::alteration::{Alteration, Target};
-use self::specs::{Specification, Specifications, refused};
+use self::specs::{Beside, Specification, Specifications, refused};
+use super::attributes::Attributes;
 use super::collation::default_of;
 use super::index::{IndexNames, is_key_element};
+use super::options::{Partitions, versioned};
 use super::reader::Reader;
 use super::{Ddl, DdlPiece, Decided, Pieces, check_names, define, foreign_key, has_encrypted};
 use crate::errors;
@@ -191,31 +193,63 @@ fn check_unknown(r: &Reader, (database, table): (&str, &str)) -> Planned<()> {
         return refuse(&errors::EXECUTABLE_COMMENT, "");
     }
     for spec in r.split(r.at..r.end) {
-        let mut s = Reader::over(r.request, r.tokens, spec.clone());
-        let names = s.is("change")
-            || (s.eat("add") && !is_key_element(&s, &(s.at..spec.end)))
-            || (s.eat("rename") && s.is("column"));
-        let words = &r.tokens[spec.clone()];
-        let surrogate = match r.says(spec, "auto_increment") {
-            true => Surrogate::AutoIncrement,
-            false => Surrogate::No,
-        };
-        let claims = |name: &String| {
-            let found = r
-                .request
-                .policy
-                .capabilities(database, table, name, surrogate);
-            found.map_or(true, |c| c.is_some())
-        };
-        let mut words = words.iter().skip(1).filter_map(|t| identifier(r.sql(), t));
-        if let (true, Some(name)) = (names, words.find(claims)) {
-            let about = format!(
-                "the column {name}, which [protect] protects, in a table whose columns are not known: a temporary one must have it from the beginning"
-            );
-            return refuse(&errors::ALTERATION, about);
+        for (name, surrogate) in new_names(r, spec) {
+            let policy = r.request.policy;
+            let found = policy.capabilities(database, table, &name, surrogate);
+            // what cannot be read is no reason to let it pass
+            if found.map_or(true, |c| c.is_some()) {
+                let about = format!(
+                    "the column {name}, which [protect] protects, in a table whose columns are not known: a temporary one must have it from the beginning"
+                );
+                return refuse(&errors::ALTERATION, about);
+            }
         }
     }
     Ok(())
+}
+
+/// The names that a specification gives to columns.
+fn new_names(r: &Reader, spec: Range<usize>) -> Vec<(String, Surrogate)> {
+    let mut s = Reader::over(r.request, r.tokens, spec);
+    if Beside::of(&s).is_some() {
+        return Vec::new();
+    }
+    if s.eat_words(&["rename", "column"]) || s.is("change") {
+        let is_change = s.eat("change");
+        s.eat("column");
+        s.eat_words(&["if", "exists"]);
+        s.name();
+        s.eat("to");
+        let definition = s.at..s.end;
+        let surrogate = match is_change {
+            true => surrogate(&s, definition),
+            false => Surrogate::No,
+        };
+        return s.name().map(|name| (name, surrogate)).into_iter().collect();
+    }
+    if !s.eat("add") {
+        return Vec::new();
+    }
+    s.eat("column");
+    s.eat_words(&["if", "not", "exists"]);
+    let whole = s.at..s.end;
+    let elements = match s.parenthesized() {
+        Some(inside) => s.split(inside),
+        None => std::iter::once(whole).collect(),
+    };
+    let columns = elements.into_iter().filter(|e| !is_key_element(r, e));
+    let named = columns.filter_map(|element| {
+        let first = r.tokens.get(element.start)?;
+        Some((identifier(r.sql(), first)?, surrogate(r, element)))
+    });
+    named.collect()
+}
+
+fn surrogate(r: &Reader, definition: Range<usize>) -> Surrogate {
+    match Attributes::read(r, definition).auto_increment {
+        true => Surrogate::AutoIncrement,
+        false => Surrogate::No,
+    }
 }
 
 /// Refuses damaged tables.
@@ -285,8 +319,10 @@ impl<'a> Alteration<'a> {
     fn specification(&mut self, spec: &Specification) -> Planned<()> {
         let tokens = spec.tokens.clone();
         let mut s = Reader::over(self.target.r.request, self.target.r.tokens, tokens.clone());
-        if spec.is_element || s.eat("add") {
-            self.add_spec(s, &tokens)
+        if let Some(beside) = Beside::of(&s).filter(|_| !spec.is_element) {
+            self.beside_spec(beside, s, tokens)
+        } else if spec.is_element || s.eat("add") {
+            self.add_spec(s)
         } else if s.eat("drop") {
             self.drop_spec(s, tokens)
         } else if s.eat("rename") {
@@ -300,6 +336,29 @@ impl<'a> Alteration<'a> {
         } else {
             self.other_spec(&s, tokens)
         }
+    }
+
+    /// Partitions, versions, files.
+    fn beside_spec(&mut self, beside: Beside, mut s: Reader, spec: Range<usize>) -> Planned<()> {
+        match beside {
+            Beside::Harmless => {}
+            Beside::PartitionBy => {
+                let partitions = Partitions::read(&mut s)?;
+                let is_new = |name: &str| self.new_columns.iter().any(|c| same_name(&c.name, name));
+                let target = &self.target;
+                let is_protected = |name: &str| target.protected(name).is_some() || is_new(name);
+                let mut protected = target.table.protected_columns();
+                let has_own_key = protected.any(|(column, _)| column.key != KeyRole::None);
+                partitions.check(is_protected, has_own_key)?;
+            }
+            Beside::Versioning if self.target.table.is_protected() => {
+                return versioned(&errors::ALTERATION);
+            }
+            Beside::Versioning => {}
+            Beside::Refused(name) => return Err(Beside::refusal(name)),
+        }
+        self.keep(spec);
+        Ok(())
     }
 
     /// `CONVERT TO`: texts would have to be sealed anew, and other tokens be made of them.

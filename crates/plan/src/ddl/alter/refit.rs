@@ -14,6 +14,7 @@ use onionskin_schema::{Column, KeyRole, TableName, possible, same_name};
 use super::add::split_place;
 use super::alteration::Target;
 use super::specs::{Specification, guard};
+use crate::ddl::attributes::Attributes;
 use crate::ddl::column_type::plain_type;
 use crate::ddl::foreign_key::{Link, ThisTable, has_to_join};
 use crate::ddl::reader::Reader;
@@ -162,7 +163,8 @@ fn definition(target: &Target, spec: &Specification) -> Option<Option<(usize, Re
     let ty = plain_type(&s, s.at - 1..s.end, &target.collation);
     let (database, name) = target.names;
     let found = target.r.request.policy.find(database, name, &column);
-    let is_auto = s.says(attributes.clone(), "auto_increment");
+    // as a definition, with the name before it
+    let is_auto = Attributes::read(&s, s.at - 1..s.end).auto_increment;
     let words = match is_auto {
         true if found.is_some_and(|found| !found.named) => String::new(),
         true => return None,

@@ -40,6 +40,12 @@ impl Specifications {
         if range.is_empty() {
             return Ok(found);
         }
+        let first = Reader::over(r.request, r.tokens, range.clone());
+        if first.word_at(1, "partition") && Beside::of(&first).is_some() {
+            // it stands alone, and its commas are between partitions
+            found.add(r, range, table)?;
+            return Ok(found);
+        }
         for spec in r.split(range) {
             found.add(r, spec, table)?;
         }
@@ -48,13 +54,18 @@ impl Specifications {
 
     fn add(&mut self, r: &Reader, spec: Range<usize>, table: &Table) -> Planned<()> {
         let mut s = Reader::over(r.request, r.tokens, spec.clone());
-        if s.eat("drop") {
+        if Beside::of(&s).is_some() {
+            // it is about no column
+        } else if s.eat("drop") {
             self.note_drop(s)?;
-        } else if s.eat("rename") || s.eat("change") {
-            let is_index = s.eat("index") || s.eat("key");
+        } else if s.eat("change") || s.eat_words(&["rename", "column"]) {
             s.eat("column");
             guard(&mut s)?;
-            self.left.extend(s.name().filter(|_| !is_index));
+            let old = s.name();
+            s.eat("to");
+            let new = s.name();
+            let keeps = |old: &String| new.as_ref().is_some_and(|new| same_name(old, new));
+            self.left.extend(old.filter(|old| !keeps(old)));
         } else if s.eat("add") {
             s.eat("column");
             if let Some(elements) = whole_list(&s) {
@@ -151,11 +162,9 @@ impl Specifications {
         let Some(known) = table.column(name) else {
             return Ok(());
         };
-        let is_free = match known.protection {
-            Some(_) => self.drops(name),
-            None => !is_protected || self.drops(name) || self.leaves(name),
-        };
-        match is_free {
+        // between plain columns it is the server's to see
+        let is_plain = known.protection.is_none() && !is_protected;
+        match is_plain || self.drops(name) || self.leaves(name) {
             true => Ok(()),
             false => Err(duplicate(&known.name)),
         }
@@ -164,6 +173,76 @@ impl Specifications {
     /// Whether the column of this name gets another one.
     fn leaves(&self, column: &str) -> bool {
         self.left.iter().any(|name| same_name(name, column))
+    }
+}
+
+/// Specifications that are about partitions, versions or files, not about columns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beside {
+    /// Rows stay in their table, or are dropped, whatever is in them.
+    Harmless,
+    /// `PARTITION BY`, which reads columns.
+    PartitionBy,
+    /// `ADD SYSTEM VERSIONING`
+    Versioning,
+    /// Rows would come from another table or go into one.
+    Refused(&'static str),
+}
+
+impl Beside {
+    /// Reads the first words of a specification. `None`: it is another.
+    pub(super) fn of(s: &Reader) -> Option<Self> {
+        let begins = |words: &[&str]| (0..words.len()).all(|at| s.word_at(at, words[at]));
+        let of_partitions = [
+            "add",
+            "drop",
+            "truncate",
+            "coalesce",
+            "reorganize",
+            "rebuild",
+            "optimize",
+            "analyze",
+            "check",
+            "repair",
+        ];
+        let others = [
+            ["remove", "partitioning"].as_slice(),
+            &["drop", "system", "versioning"],
+            &["drop", "period", "for"],
+            &["with", "validation"],
+            &["without", "validation"],
+        ];
+        let refused = [
+            (["exchange", "partition"], "EXCHANGE PARTITION"),
+            (["convert", "partition"], "CONVERT PARTITION"),
+            (["convert", "table"], "CONVERT TABLE"),
+            (["discard", "partition"], "DISCARD PARTITION"),
+            (["import", "partition"], "IMPORT PARTITION"),
+            (["discard", "tablespace"], "DISCARD TABLESPACE"),
+            (["import", "tablespace"], "IMPORT TABLESPACE"),
+        ];
+        if begins(&["partition", "by"]) {
+            return Some(Beside::PartitionBy);
+        }
+        if begins(&["add", "system", "versioning"]) {
+            return Some(Beside::Versioning);
+        }
+        let is_harmless = of_partitions
+            .iter()
+            .any(|verb| begins(&[verb, "partition"]))
+            || others.iter().any(|words| begins(words));
+        if is_harmless {
+            return Some(Beside::Harmless);
+        }
+        let found = refused.iter().find(|(words, _)| begins(words));
+        found.map(|(_, name)| Beside::Refused(name))
+    }
+
+    /// Why a specification of this name is refused.
+    pub(super) fn refusal(name: &str) -> Refusal {
+        refused(&format!(
+            "{name}, which moves rows between tables: cells open in their own table only; use INSERT … SELECT"
+        ))
     }
 }
 
