@@ -403,7 +403,8 @@ fn a_hundred_logins_end_after_the_switch(kind: Kind) {
     let sent = relay.sent_to_server();
     assert!(sent.len() > 100 * 30, "the logins reached the server");
     assert!(
-        !sent.windows(8).any(|w| w == &SECRET[2..10]),
+        // not its first words: methods of logins are called so
+        !sent.windows(8).any(|w| w == &SECRET[11..19]),
         "a password in clear"
     );
     let through = Cli::tcp(kind, far.proxy("").port(), "far", "away").run("SELECT 1");
