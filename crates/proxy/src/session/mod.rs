@@ -8,8 +8,10 @@
 //! | `values` | a text's values bound, and what follows where one is wrong |
 //! | `relay` | answers that go through as they are |
 //! | `results` | results opened, and the packets that end an answer |
+//! | `duplicate` | which value an error about a duplicate is about |
 //! | `texts` | the server's error texts in logical terms |
 
+mod duplicate;
 mod execution;
 mod planning;
 mod query;
