@@ -148,14 +148,10 @@ fn keys_in_definitions_of_columns(kind: Kind) {
     }
     pair.both("UPDATE user SET note = 'same'");
     // rows that are equal already
-    pair.both("CREATE TABLE two (id INT, w VARCHAR(9) {eq})");
+    pair.create("CREATE TABLE two (id INT, w VARCHAR(9) {eq})");
     pair.both("INSERT INTO two VALUES (1, 'a'), (2, 'A')");
     assert_eq!(
         pair.same_error("ALTER TABLE two MODIFY w VARCHAR(9) UNIQUE"),
-        1062
-    );
-    assert_eq!(
-        pair.same_error("ALTER TABLE two ADD v INT {eq} NOT NULL UNIQUE"),
         1062
     );
     pair.same("SELECT * FROM two");

@@ -100,7 +100,6 @@ fn ids_without_a_sign_are_referred_to(kind: Kind) {
             "bigint unsigned not null",
         ),
         ("INT(8) ZEROFILL AUTO_INCREMENT", "INT(8) UNSIGNED ZEROFILL"),
-        ("SERIAL", "BIGINT UNSIGNED"),
         ("SMALLINT SIGNED AUTO_INCREMENT", "SMALLINT"),
     ]
     .into_iter()

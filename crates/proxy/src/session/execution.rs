@@ -10,6 +10,7 @@ use onionskin_plan::{Action, Piece, Template};
 use onionskin_wire::messages::CursorType;
 
 use super::Session;
+use super::duplicate::assigned_constants;
 use crate::bind::{Binder, Buffers, FromVariable, StoreMode, Values};
 use crate::catalog::KeyedPlan;
 use crate::diagnostics::deprecated_calls;
@@ -154,7 +155,14 @@ impl Session {
             Action::ScratchWrite(write) => {
                 self.scratch_write(keyed, write, values, execution.parameters())
             }
-            Action::Update(update) => self.row_update(keyed, update, values),
+            Action::Update(update) => {
+                let done = self.row_update(keyed, update, values);
+                if let Err(failure) = &done {
+                    let assigned = assigned_constants(keyed, update);
+                    self.note_duplicate(execution, &assigned, failure)?;
+                }
+                done
+            }
             Action::Delete(delete) => self.row_delete(keyed, delete, values),
             Action::Define(ddl) => {
                 self.check_temporary(keyed)?;
