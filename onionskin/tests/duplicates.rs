@@ -179,25 +179,22 @@ fn long_keys_are_cut_as_by_a_plain_server(kind: Kind) {
             );
         }
     }
-    // a plain column between two tokens, of which the second is cut
+    // a plain column between two tokens: of the second one too little may be shown
     pair.both("INSERT INTO t (id, a, p, b) VALUES (7, 'one', 'p-q', 'two')");
     pair.both("DROP INDEX two ON t");
     pair.both("DROP INDEX three ON t");
-    quoted(
-        &mut pair,
+    for sql in [
         "INSERT INTO t (id, a, p, b) VALUES (8, 'ONE', 'P-q', 'Two')",
-    );
-    quoted(
-        &mut pair,
         "INSERT INTO t (id, a, p, b) VALUES (8, 'ONE', 'P-r', 'Two'), (9, 'ONE', 'P-q', 'Two')",
-    );
+        "UPDATE t SET a = 'ONE', p = 'p-q', b = 'tWo' WHERE id = 2",
+    ] {
+        let said = pair.say(sql);
+        let is_hidden = said.protected.contains("'(protected)'");
+        assert!(said.plain == said.protected || is_hidden, "{said:?}");
+    }
     // an UPDATE knows no more than what it assigns
     pair.both("INSERT INTO t (id, a, p, b) VALUES (8, 'one', 'r', 'two')");
     hidden(&mut pair, "UPDATE t SET a = 'ONE', p = 'p-q' WHERE id = 8");
-    quoted(
-        &mut pair,
-        "UPDATE t SET a = 'ONE', p = 'p-q', b = 'tWo' WHERE id = 8",
-    );
 }
 
 fn what_is_not_known_is_not_quoted(kind: Kind) {

@@ -105,6 +105,18 @@ impl Session {
         Ok(())
     }
 
+    /// The same of an `UPDATE` that goes row by row.
+    #[cold]
+    pub(super) fn note_duplicate_of_update(
+        &mut self,
+        execution: &Execution,
+        update: &RowUpdate,
+        failure: &Failure,
+    ) -> Outcome<()> {
+        let assigned = assigned_constants(execution.keyed, update);
+        self.note_duplicate(execution, &assigned, failure)
+    }
+
     /// The physical columns of the unique key that an error names, in its order.
     fn columns_of_key(
         &mut self,
@@ -181,7 +193,7 @@ impl<'a> Shown<'a> {
         Some(Shown {
             column: name?,
             row: new.row,
-            token: escaped(&new.token),
+            token: escaped(without_zeros(&new.token)),
             value: quoted_value(column.sql_type.as_ref()?, &new.payload, ctx),
         })
     }
@@ -201,7 +213,7 @@ fn is_of_new_values(keyed: &KeyedPlan) -> bool {
 }
 
 /// What an `UPDATE` that goes row by row assigns to all of them alike, as pieces of a text.
-pub(super) fn assigned_constants(keyed: &KeyedPlan, update: &RowUpdate) -> Vec<Piece> {
+fn assigned_constants(keyed: &KeyedPlan, update: &RowUpdate) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for assign in &update.assign {
         let Assigned::Constant(source) = assign.value else {
@@ -266,6 +278,13 @@ fn quotation(message: &[u8]) -> Option<(&str, &str)> {
     Some((quoted, key.strip_suffix('\'')?))
 }
 
+/// What the servers show of a BINARY column, such as those of tokens: not the zeros at its end, but
+/// for the first byte.
+fn without_zeros(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|b| *b != 0).unwrap_or(0);
+    bytes.get(..=end).unwrap_or_default()
+}
+
 /// Bytes as the servers show those of a binary string.
 fn escaped(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 4);
@@ -288,9 +307,7 @@ fn quoted_value(ty: &SqlType, payload: &[u8], ctx: &FormatContext) -> Option<Str
         Kind::Float | Kind::Double => return None,
         Kind::Bit { .. } => return Some(escaped(&shown)),
         Kind::Binary { .. } => {
-            // without the zeros at its end, but for the first byte
-            let end = shown.iter().rposition(|b| *b != 0).unwrap_or(0);
-            return Some(escaped(shown.get(..=end).unwrap_or_default()));
+            return Some(escaped(without_zeros(&shown)));
         }
         _ if ty.is_binary() => return Some(escaped(&shown)),
         _ => {}
@@ -485,6 +502,18 @@ mod tests {
             ("Z\\x02-\\x05", None),
         ] {
             assert_eq!(with_values(quoted, &rows).as_deref(), expected, "{quoted}");
+        }
+    }
+
+    #[test]
+    fn zeros_at_the_end_are_not_shown() {
+        for (bytes, shown) in [
+            (&b"a\x01\0\0"[..], "a\\x01"),
+            (b"\0\0", "\\x00"),
+            (b"\0b", "\\x00b"),
+            (b"", ""),
+        ] {
+            assert_eq!(escaped(without_zeros(bytes)), shown);
         }
     }
 

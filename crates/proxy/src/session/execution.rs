@@ -10,7 +10,6 @@ use onionskin_plan::{Action, Piece, Template};
 use onionskin_wire::messages::CursorType;
 
 use super::Session;
-use super::duplicate::assigned_constants;
 use crate::bind::{Binder, Buffers, FromVariable, StoreMode, Values};
 use crate::catalog::KeyedPlan;
 use crate::diagnostics::deprecated_calls;
@@ -158,8 +157,7 @@ impl Session {
             Action::Update(update) => {
                 let done = self.row_update(keyed, update, values);
                 if let Err(failure) = &done {
-                    let assigned = assigned_constants(keyed, update);
-                    self.note_duplicate(execution, &assigned, failure)?;
+                    self.note_duplicate_of_update(execution, update, failure)?;
                 }
                 done
             }
