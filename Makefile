@@ -31,7 +31,7 @@ mariadb-tests: ## MariaDB's own test files, statement by statement, on a plain s
 	@scripts/mariadb-tests.sh
 	$(CARGO) test --locked --profile ci -p onionskin --test mtr -- --ignored --nocapture
 
-orm-suites: ## test suites of Django, SQLAlchemy and SQLObject on a plain server and through the proxy
+orm-suites: ## test suites of Django, SQLAlchemy and SQLObject, and an application on Node's ORMs, on a plain server and through the proxy
 	@scripts/install-deps.sh tests
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/orm_suites.py

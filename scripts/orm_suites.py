@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Three ORMs' own test suites, on a plain server and through the proxy with columns protected: `make orm-suites`.
 
-    scripts/orm_suites.py [django] [sqlalchemy] [sqlobject] [--wildcard] [--apps basic,lookup] [--binary target/release/onionskin]
+    scripts/orm_suites.py [django] [sqlalchemy] [sqlobject] [node] [--wildcard] [--apps basic,lookup] [--binary target/release/onionskin]
 
 Django's test applications and SQLAlchemy's dialect suite come from the source distributions on PyPI, SQLObject's tests are a part of its package; they are unpacked into
 target/orm together with a Python environment of their own, and nothing is installed elsewhere. Each suite runs twice:
@@ -13,6 +13,9 @@ On the plain server the tables that the suite makes are written down. Every colu
 then named in the proxy's configuration, with all that it can be searched by; keys (primary, foreign, and what they refer to) stay as they are. A test
 must end the same way on both sides. What does not is listed in target/orm/SUITE.txt with the last line of its traceback, and
 makes the exit code 1.
+
+The suite node is a small application of our own (node_orms.js), written for TypeORM, Sequelize and Knex, on MariaDB and MySQL. Every
+step must answer the same, to the word, with all columns protected by one wildcard. It runs where npm is installed.
 
 With --wildcard one pattern protects all columns of all tables, as a new user would have it. Then a test may also end with an error
 of Onionskin's; any other end makes the exit code 1.
@@ -36,6 +39,7 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 HOME = CHECKOUT / "target/orm"
 DJANGO, SQLALCHEMY, SQLOBJECT = "4.2.30", "2.0.58", "3.14.0"
 PACKAGES = [f"django=={DJANGO}", f"sqlalchemy=={SQLALCHEMY}", f"sqlobject=={SQLOBJECT}", "pymysql", "cryptography", "pytest<8.4", "setuptools>=71,<81"]
+NODE = ["typeorm@0.3.27", "sequelize@6.37.7", "knex@3.1.0", "mysql2@3.15.3", "mariadb@3.4.5", "reflect-metadata@0.2.2"]
 APPS = [
     "aggregation", "annotations", "basic", "bulk_create", "custom_columns", "dates", "datetimes", "defer", "delete", "distinct_on_fields",
     "expressions", "expressions_case", "expressions_window", "field_defaults", "get_or_create", "lookup", "many_to_one", "model_fields", "null_queries",
@@ -93,11 +97,11 @@ def environment():
 class Protected:
     """A server, a scratch engine, and the proxy before them with a policy."""
 
-    def __init__(self, folder, binary, policy):
+    def __init__(self, folder, binary, policy, kind="mariadb"):
         (folder / "behind").mkdir()
         (folder / "scratch").mkdir()
-        self.server = bench.Server("mariadb", folder / "behind", False)
-        self.scratch = bench.Server("mariadb", folder / "scratch", False)
+        self.server = bench.Server(kind, folder / "behind", False)
+        self.scratch = bench.Server(kind, folder / "scratch", False)
         home = folder / "onionskin"
         run([binary, "init", "--dir", home, "--backend", f"127.0.0.1:{self.server.port}"])
         file = home / "onionskin.toml"
@@ -112,7 +116,7 @@ class Protected:
 
     def columns(self):
         """How many columns of its tables were protected, one of several tables of a name counted once."""
-        texts = self.server.sql("SELECT HEX(argument) FROM mysql.general_log WHERE argument RLIKE '^ *(CREATE|ALTER) TABLE'").split()
+        texts = self.server.sql("SELECT HEX(argument) FROM mysql.general_log WHERE CONVERT(argument USING utf8mb4) RLIKE '^ *(CREATE|ALTER) TABLE'").split()
         made = set()
         for text in (bytes.fromhex(t).decode(errors="replace") for t in texts):
             table = re.match(r"\s*\w+ TABLE (?:IF NOT EXISTS )?([^\s(]+)", text)
@@ -230,6 +234,38 @@ def sqlobject(python, folder, binary, _):
     return by_log(folder, binary, "all tests", command)
 
 
+def node(_, folder, binary, __):
+    home = HOME / "node"
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "package.json").write_text('{"private": true}\n')
+    run(["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", *NODE], cwd=home)
+
+    def application(orm, kind, server, port):
+        server.sql("CREATE USER IF NOT EXISTS 'root'@'%' IDENTIFIED BY ''; GRANT ALL ON *.* TO 'root'@'%' WITH GRANT OPTION")
+        server.sql("DROP DATABASE IF EXISTS shop; CREATE DATABASE shop CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci")
+        ran = subprocess.run(["node", Path(__file__).parent / "node_orms.js", orm, kind, str(port)], cwd=home, capture_output=True, text=True, timeout=300)
+        steps = dict(line.split("\t", 1) for line in ran.stdout.splitlines() if "\t" in line)
+        return steps or {"the application itself": ran.stderr[-600:]}
+
+    parts, notes = [], []
+    for kind in ("mariadb", "mysql"):
+        if kind == "mysql" and not (CHECKOUT / ".servers/mysql").exists():
+            continue
+        here = folder / kind
+        (here / "plain").mkdir(parents=True)
+        plain = bench.Server(kind, here / "plain", False)
+        protected = Protected(here, binary, '[protect."*.*"]\n"*" = ["eq", "range"]\n', kind)
+        for orm in ("typeorm", "sequelize", "knex"):
+            expected = application(orm, kind, plain, plain.port)
+            actual = application(orm, kind, protected.server, protected.port)
+            # what came of a step on the plain server is right, whatever it is
+            outcomes = {name: "ok" if expected.get(name) == text else "another answer" for name, text in actual.items()}
+            reasons = {name: f"{text}\n        instead of {expected.get(name)}" for name, text in actual.items() if outcomes[name] != "ok"}
+            parts.append((f"{orm} on {kind}", (dict.fromkeys(expected, "ok"), {}), (outcomes, reasons)))
+        notes.append(f"{protected.columns()} columns protected on {kind}")
+    return parts, "one wildcard, " + ", ".join(notes)
+
+
 def by_log(folder, binary, part, command):
     """Runs a suite whose tables come and go within it: their definitions are taken from the log of statements."""
 
@@ -343,18 +379,18 @@ def report(suite, parts, note):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    options.add_argument("suites", nargs="*", default=["django", "sqlalchemy", "sqlobject"])
+    options.add_argument("suites", nargs="*", default=["django", "sqlalchemy", "sqlobject"] + (["node"] if shutil.which("npm") else []))
     options.add_argument("--apps", default=",".join(APPS))
     options.add_argument("--binary", default=str(CHECKOUT / "target/release/onionskin"))
     options.add_argument("--wildcard", action="store_true", help="protect every column by one wildcard, as a new user would")
     given = options.parse_args()
     global WILDCARD
     WILDCARD = given.wildcard
-    python = environment()
+    python = None if given.suites == ["node"] else environment()
     different = 0
     for suite in given.suites:
         with tempfile.TemporaryDirectory(prefix="orm-", dir="/tmp") as folder:
-            parts, note = {"django": django, "sqlalchemy": sqlalchemy, "sqlobject": sqlobject}[suite](
+            parts, note = {"django": django, "sqlalchemy": sqlalchemy, "sqlobject": sqlobject, "node": node}[suite](
                 python, Path(folder), given.binary, given.apps.split(","))
             different += report(suite, parts, note)
             bench.stop_all()

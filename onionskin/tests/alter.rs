@@ -11,6 +11,7 @@ on_both_servers!(
     character_sets_and_show,
     views_of_plain_columns,
     indexes_over_prefixes,
+    keys_in_definitions_of_columns,
 );
 
 const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) {eq}, age INT {range}, note TEXT {}, city VARCHAR(20), \
@@ -119,6 +120,54 @@ fn names_of_indexes(pair: &mut Pair) {
         pair.same_error("ALTER TABLE user ADD INDEX name (age)"),
         1061
     );
+}
+
+/// As Sequelize says it with `sync({ alter: true })`, each time once more, and Django with a field
+/// that is unique.
+fn keys_in_definitions_of_columns(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    for sql in [
+        "ALTER TABLE user CHANGE name name VARCHAR(40) {eq} UNIQUE",
+        "ALTER TABLE user CHANGE `name` `name` VARCHAR(40) UNIQUE COMMENT 'n' AFTER id",
+        "ALTER TABLE user MODIFY COLUMN name VARCHAR(40) UNIQUE KEY, MODIFY age INT UNIQUE",
+        "ALTER TABLE user ADD COLUMN mail VARCHAR(40) {eq} UNIQUE AFTER id, ADD n INT {eq} UNIQUE, ADD KEY (mail)",
+        "ALTER TABLE user DROP INDEX mail, DROP INDEX name_2",
+        "ALTER TABLE user MODIFY mail VARCHAR(40) UNIQUE FIRST, ADD UNIQUE (name)",
+    ] {
+        define(&mut pair, sql);
+        same_indexes(&mut pair, "user");
+    }
+    pair.both("UPDATE user SET mail = name, n = age");
+    for sql in [
+        "INSERT INTO user (name) VALUES ('ALICE')",
+        "INSERT INTO user (mail) VALUES ('Bob')",
+        "UPDATE user SET age = 45 WHERE id = 1",
+    ] {
+        let said = pair.same(sql);
+        assert!(said.contains("Duplicate entry"), "{said}");
+    }
+    pair.both("UPDATE user SET note = 'same'");
+    // rows that are equal already
+    pair.create("CREATE TABLE two (id INT, w VARCHAR(9) {eq})");
+    pair.both("INSERT INTO two VALUES (1, 'a'), (2, 'A')");
+    assert_eq!(
+        pair.same_error("ALTER TABLE two MODIFY w VARCHAR(9) UNIQUE"),
+        1062
+    );
+    pair.same("SELECT * FROM two");
+    for sql in [
+        "ALTER TABLE user ADD v INT {eq} PRIMARY KEY",
+        "ALTER TABLE user CHANGE name other VARCHAR(40) UNIQUE",
+        "ALTER TABLE user MODIFY note TEXT UNIQUE",
+        "ALTER TABLE user ADD free VARCHAR(9) {} UNIQUE",
+    ] {
+        refusal(
+            &mut pair,
+            &sql.replace("{eq}", "ENCRYPTED FOR (eq)")
+                .replace("{}", "ENCRYPTED"),
+        );
+    }
+    pair.nothing_leaked();
 }
 
 fn names_that_are_taken(kind: Kind, pair: &mut Pair) {

@@ -34,6 +34,7 @@ use letters::{
 use support::*;
 
 on_both_servers!(
+    ids_without_a_sign_are_referred_to,
     what_refers_to_an_id_stays_plaintext,
     keys_that_are_added_later_find_plaintext,
     a_table_with_rows_keeps_its_protection,
@@ -96,6 +97,51 @@ const AUTHORS: &[&str] = &[
     "CREATE TABLE author (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40) NOT NULL)",
     "INSERT INTO author (name) VALUES ('Lem'), ('Le Guin'), ('Tove')",
 ];
+
+/// As Knex, Laravel and Rails number their rows.
+fn ids_without_a_sign_are_referred_to(kind: Kind) {
+    let Some(mut pair) = pair(kind, EVERYTHING) else {
+        return;
+    };
+    for (n, (id, ty)) in [
+        ("INT UNSIGNED NOT NULL AUTO_INCREMENT", "INT UNSIGNED NULL"),
+        (
+            "BIGINT(20) UNSIGNED AUTO_INCREMENT",
+            "bigint unsigned not null",
+        ),
+        ("INT(8) ZEROFILL AUTO_INCREMENT", "INT(8) UNSIGNED ZEROFILL"),
+        ("SMALLINT SIGNED AUTO_INCREMENT", "SMALLINT"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let key = format!("FOREIGN KEY (a) REFERENCES a{n} (id) ON DELETE CASCADE");
+        let statements = [
+            format!("CREATE TABLE a{n} (id {id}, word VARCHAR(20), PRIMARY KEY (id))"),
+            format!("CREATE TABLE b{n} (n INT, a {ty}, {key})"),
+            format!("CREATE TABLE c{n} (n INT, a {ty})"),
+            format!("ALTER TABLE c{n} ADD CONSTRAINT k{n} {key}"),
+            format!("ALTER TABLE a{n} ADD COLUMN b {ty}, ADD FOREIGN KEY (b) REFERENCES a{n} (id)"),
+            format!("INSERT INTO a{n} (word, b) VALUES ('x', 1)"),
+            format!("INSERT INTO b{n} VALUES (5, 1)"),
+            format!("INSERT INTO c{n} VALUES (5, 1)"),
+            format!("SELECT word, c{n}.a FROM a{n} JOIN c{n} ON c{n}.a = a{n}.id"),
+            format!("DELETE FROM a{n}"),
+            format!("SELECT COUNT(*) FROM c{n}"),
+        ];
+        for sql in &statements {
+            // MySQL warns of widths, each time it reads one
+            let said = pair.say(sql);
+            assert!(!said.is_refused(), "{sql}\n{said:?}");
+        }
+        pair.same(&format!("SHOW CREATE TABLE c{n}"));
+        assert_eq!(columns(&pair, &format!("c{n}")), "n$enc,a", "{ty}");
+        assert_eq!(columns(&pair, &format!("a{n}")), "id,word$enc,b", "{ty}");
+    }
+    // a key of another type is the server's to refuse, or ours
+    let said = pair.say("CREATE TABLE d (a INT, FOREIGN KEY (a) REFERENCES a0 (id))");
+    assert!(said.protected.starts_with('1'), "{said:?}");
+}
 
 fn what_refers_to_an_id_stays_plaintext(kind: Kind) {
     let Some(mut pair) = pair(kind, EVERYTHING) else {

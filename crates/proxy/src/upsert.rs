@@ -25,7 +25,7 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::{ALL_ROWS, Question};
 use crate::open;
 use crate::session::{Execution, Session};
-use crate::unique_keys::Keys;
+use crate::unique_keys::{Keys, UniqueKey};
 
 /// Searches in one query.
 const SEARCHES: usize = 64;
@@ -258,7 +258,7 @@ impl Session {
             };
             for row in 0..count {
                 let cells = new_row(upsert, row);
-                for (key, columns) in keys.iter().enumerate() {
+                for (key, UniqueKey { columns, .. }) in keys.iter().enumerate() {
                     let condition = condition(&mut binder, keyed, &cells, columns)?;
                     if let Some(condition) = condition {
                         searches.push(Search {
@@ -277,7 +277,10 @@ impl Session {
             lenient_nulls: true,
         };
         let mut kept = Kept::default();
-        let moves: Vec<Move> = keys.iter().map(|key| Move::of(key, upsert)).collect();
+        let moves: Vec<Move> = keys
+            .iter()
+            .map(|key| Move::of(&key.columns, upsert))
+            .collect();
         let mut rows = Rows {
             moves: &moves,
             ..Rows::default()
@@ -303,7 +306,7 @@ impl Session {
     }
 
     /// The unique keys of a table; a key over an expression is none here.
-    fn unique_keys(&mut self, target: &str) -> Outcome<Keys> {
+    pub(crate) fn unique_keys(&mut self, target: &str) -> Outcome<Keys> {
         let place = (self.state.database.clone(), target.to_owned());
         if let Some((at, keys)) = self.unique_keys.0.get(&place)
             && at.elapsed() < RECHECK
@@ -333,7 +336,12 @@ impl Session {
         }
         let keys: Keys = Arc::new(
             keys.into_iter()
-                .filter_map(|(_, columns)| columns)
+                .filter_map(|(name, columns)| {
+                    Some(UniqueKey {
+                        name: String::from_utf8_lossy(&name).into_owned(),
+                        columns: columns?,
+                    })
+                })
                 .collect(),
         );
         if self.unique_keys.0.len() >= 256 {

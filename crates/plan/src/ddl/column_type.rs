@@ -91,8 +91,22 @@ pub(super) fn plain_type(
         };
         return SqlType::parse(ty, None).ok();
     }
-    let (_, type_text) = type_words(&mut r).ok()?;
+    let (_, mut type_text) = type_words(&mut r).ok()?;
+    if type_text == "serial" {
+        "bigint unsigned".clone_into(&mut type_text);
+    }
     let mut collation = table_collation.to_owned();
+    // behind the type, before anything else
+    while r.is("unsigned") || r.is("zerofill") || r.is("signed") {
+        let is_zerofill = r.is("zerofill");
+        if !type_text.contains("unsigned") && !r.is("signed") {
+            type_text.push_str(" unsigned");
+        }
+        if is_zerofill {
+            type_text.push_str(" zerofill");
+        }
+        r.at += 1;
+    }
     while !r.done() {
         if r.parenthesized().is_some() {
             // an expression may have a collation of its own

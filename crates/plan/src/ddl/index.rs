@@ -161,6 +161,32 @@ pub(super) fn key_element(
     parts.write_options(reader, r.at..range.end, out)
 }
 
+/// Writes the key of a column that its own definition says to be UNIQUE, as a specification of its
+/// own. `name` is the column's name.
+pub(super) fn own_unique(
+    reader: &Reader,
+    name: Range<usize>,
+    lookup: &dyn Fn(&str) -> Planned<Indexed>,
+    names: &mut IndexNames,
+    out: &mut Pieces,
+) -> Planned<()> {
+    let key = Key {
+        kind: KeyKind::Unique,
+        is_special: false,
+        lookup,
+    };
+    let mut parts = KeyParts::read(reader, name, &key)?;
+    parts.write_notes(out);
+    out.sql(b", ADD UNIQUE KEY");
+    if let Some(column) = parts.first_protected.take() {
+        names.write_made_up(column, out);
+    }
+    out.sql(b" (");
+    parts.write(reader, out);
+    out.sql(b")");
+    Ok(())
+}
+
 /// Reads `CONSTRAINT [name]`; the name.
 fn constraint_name(r: &mut Reader) -> Planned<Option<String>> {
     let has_name = r.eat("constraint")

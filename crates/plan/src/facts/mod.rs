@@ -80,6 +80,8 @@ pub struct Facts {
     pub computes_among_others: bool,
     /// Calls of `VALUES()` behind `ON DUPLICATE KEY UPDATE`.
     pub values_calls: usize,
+    /// `ON DUPLICATE KEY UPDATE` stands in it, or at least its second word.
+    pub says_duplicate: bool,
     /// Words where the name of a table stands, in small letters: behind FROM, INTO and the like.
     pub table_words: Vec<String>,
 }
@@ -157,6 +159,7 @@ impl Facts {
             says_found_rows: words.says("found_rows"),
             computes_among_others: verb == Verb::Update && words.computes_among_others(),
             values_calls: words.values_calls(),
+            says_duplicate: words.says("duplicate"),
             table_words: words.table_words(),
         }
     }
@@ -293,5 +296,7 @@ mod tests {
         let calls =
             facts("INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = VALUES(a), b = VALUES (b)");
         assert_eq!(calls.values_calls, 2);
+        assert!(calls.says_duplicate);
+        assert!(!facts("INSERT INTO t VALUES ('on duplicate')").says_duplicate);
     }
 }

@@ -17,6 +17,7 @@
 //! | `values` | literals and bound parameters |
 //! | `moments` | dates and times as parameters beside plain columns |
 //! | `parameters` | parameters beside plain columns, which are more than literals to MySQL |
+//! | `new_values` | the values that a statement stores, beside their tokens |
 //! | `together` | what constants mean beside others, in IN and BETWEEN |
 //! | `rules` | what servers say of values before they store them, and what they take instead |
 
@@ -27,6 +28,7 @@ mod company;
 mod fill;
 mod given;
 mod moments;
+mod new_values;
 mod parameters;
 mod pattern;
 mod present_time;
@@ -43,6 +45,7 @@ use onionskin_value::{Context, Warning};
 pub(crate) use self::buffers::{Buffers, Kept, LookedUp};
 pub(crate) use self::given::default_of_definition;
 pub(crate) use self::moments::check_moments;
+pub(crate) use self::new_values::NewValue;
 pub(crate) use self::parameters::{FromVariable, PlainParameters};
 pub(crate) use self::present_time::PresentTime;
 pub(crate) use self::rules::{implicit_value, is_early, no_default, no_default_warning};

@@ -127,10 +127,16 @@ impl Session {
                     }
                     sent => sent?,
                 };
-                if let Some(items) = result {
-                    return self.open_result(question, keyed, Some(items), execution.is_binary());
+                let done = match result {
+                    Some(items) => {
+                        self.open_result(question, keyed, Some(items), execution.is_binary())
+                    }
+                    None => self.relay_answer(question, &[]).map(|()| None),
+                };
+                if let Err(failure) = &done {
+                    self.note_duplicate(execution, text, failure)?;
                 }
-                self.relay_answer(question, &[])
+                return done;
             }
             Action::Finish(finish) => {
                 self.with_all_rows(|session| session.finish_query(execution, finish))
@@ -148,7 +154,13 @@ impl Session {
             Action::ScratchWrite(write) => {
                 self.scratch_write(keyed, write, values, execution.parameters())
             }
-            Action::Update(update) => self.row_update(keyed, update, values),
+            Action::Update(update) => {
+                let done = self.row_update(keyed, update, values);
+                if let Err(failure) = &done {
+                    self.note_duplicate_of_update(execution, update, failure)?;
+                }
+                done
+            }
             Action::Delete(delete) => self.row_delete(keyed, delete, values),
             Action::Define(ddl) => {
                 self.check_temporary(keyed)?;

@@ -9,8 +9,10 @@
 //! | `noting` | what is noted of refused statements |
 //! | `relay` | answers that go through as they are |
 //! | `results` | results opened, and the packets that end an answer |
+//! | `duplicate` | which value an error about a duplicate is about |
 //! | `texts` | the server's error texts in logical terms |
 
+mod duplicate;
 mod execution;
 mod noting;
 mod planning;

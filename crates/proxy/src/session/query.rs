@@ -488,6 +488,7 @@ impl Session {
                 self.current.unclear |= is_beside && keyed.plan.facts.computes_among_others;
                 let servers = failure.servers_text();
                 let failure = in_logical_terms(failure, keyed);
+                let failure = self.with_duplicate(failure, servers.as_deref());
                 self.current.reworded = servers != failure.servers_text();
                 Err(failure)
             }

@@ -52,6 +52,8 @@ pub(crate) struct StatementRun {
     pub reads_only: bool,
     /// The client was told of the server's error in other words than the server's own.
     pub reworded: bool,
+    /// The value that the server's error 1062 is about, where it is known.
+    pub duplicate: Option<Duplicate>,
     /// There are warnings beside the error, and it is not known which.
     pub unclear: bool,
     /// Nor is it known which of the server's stand there at a plain server: MySQL warns of
@@ -59,6 +61,14 @@ pub(crate) struct StatementRun {
     pub is_lost: bool,
     /// `div_precision_increment` of its preparation, where that is the one that counts.
     pub increment: Option<u8>,
+}
+
+/// A key's value that met the same one.
+pub(crate) struct Duplicate {
+    /// The server's text.
+    pub message: Vec<u8>,
+    /// As a plain server shows it.
+    pub value: String,
 }
 
 impl StatementRun {
@@ -86,6 +96,7 @@ impl StatementRun {
         self.interfered = false;
         self.list = None;
         self.reworded = false;
+        self.duplicate = None;
         self.unclear = false;
         self.is_lost = false;
     }

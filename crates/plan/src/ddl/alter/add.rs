@@ -8,10 +8,10 @@ use super::alteration::Alteration;
 use super::specs::refused;
 use crate::ddl::attributes::check_expressions;
 use crate::ddl::check;
-use crate::ddl::column::{Wanted, column_definition, protection};
+use crate::ddl::column::{OwnKey, Wanted, column_definition, protection};
 use crate::ddl::column_type::plain_type;
 use crate::ddl::foreign_key::{self, Actions, Side, ThisTable};
-use crate::ddl::index::{is_key_element, key_element, unique_element};
+use crate::ddl::index::{is_key_element, key_element, own_unique, unique_element};
 use crate::ddl::reader::Reader;
 use crate::ddl::{DdlPiece, schema_refusal};
 use crate::errors;
@@ -146,7 +146,10 @@ impl Alteration<'_> {
         let wanted = protection(&s, definition.clone(), names, &column, refers)?;
         self.take_name(&column, wanted.is_some())?;
         match wanted {
-            Some(wanted) => self.add_protected_column(wanted, place),
+            Some(wanted) => {
+                let name = definition.start..definition.start + 1;
+                self.add_protected_column(wanted, name, place)
+            }
             None => {
                 let policy = s.request.policy;
                 self.rests_on_keys |= refers && policy.find(names.0, names.1, &column).is_some();
@@ -184,7 +187,12 @@ impl Alteration<'_> {
         }
     }
 
-    fn add_protected_column(&mut self, wanted: Wanted, place: Place) -> Planned<()> {
+    fn add_protected_column(
+        &mut self,
+        wanted: Wanted,
+        name: Range<usize>,
+        place: Place,
+    ) -> Planned<()> {
         let target = &self.target;
         let mut definition = column_definition(&target.r, wanted, &target.collation)?;
         let this = ThisTable {
@@ -196,8 +204,10 @@ impl Alteration<'_> {
         if let Some(group) = group {
             foreign_key::join(&mut column.capabilities, group);
         }
-        if definition.key.is_some() {
-            return Err(refused("a key in the definition of an added column"));
+        if definition.key == Some(OwnKey::Primary) {
+            return Err(refused(
+                "a primary key in the definition of an added column",
+            ));
         }
         let family = target.r.request.settings.family;
         check::check_own_names(&definition.column, target.names.1, family)?;
@@ -208,7 +218,17 @@ impl Alteration<'_> {
             place,
         });
         self.new_columns.push(definition.column);
-        Ok(())
+        match definition.key {
+            Some(_) => self.add_own_unique(name),
+            None => Ok(()),
+        }
+    }
+
+    /// The key of a column, with this name, that is UNIQUE by its own definition.
+    pub(super) fn add_own_unique(&mut self, name: Range<usize>) -> Planned<()> {
+        let lookup = |name: &str| self.target.indexed(name, &self.new_columns);
+        let (names, out) = (&mut self.index_names, &mut self.out);
+        own_unique(&self.target.r, name, &lookup, names, out)
     }
 }
 

@@ -10,7 +10,7 @@ use super::alteration::{Alteration, ProtectedColumn};
 use super::migration::{modification, needed};
 use super::specs::{guard, refused};
 use crate::ddl::attributes::{Attributes, check_expressions};
-use crate::ddl::column::{Wanted, column_definition, take_encrypted};
+use crate::ddl::column::{OwnKey, Wanted, column_definition, take_encrypted};
 use crate::ddl::column_type::plain_type;
 use crate::ddl::default::{self, Given};
 use crate::ddl::reader::Reader;
@@ -178,9 +178,12 @@ impl Alteration<'_> {
             }
             // in CHANGE, the definition begins with the new name
             let start = if is_change { s.at } else { s.at - 1 };
-            let piece = self.redefined(&s, start..s.end, protected)?;
+            let (piece, key) = self.redefined(&s, start..s.end, protected)?;
             self.out.0.push(piece);
-            return Ok(());
+            return match key {
+                Some(_) => self.add_own_unique(start..start + 1),
+                None => Ok(()),
+            };
         }
         if let Some(known) = target.table.column(&column).filter(|_| wanted.is_some()) {
             return Err(needed(&target.table, known, wanted.as_ref()));
@@ -223,13 +226,14 @@ impl Alteration<'_> {
 }
 
 impl Alteration<'_> {
-    /// A protected column's new definition. What needs other cells or tokens is a migration's work.
+    /// A protected column's new definition, and a key that stands in it. What needs other cells or
+    /// tokens is a migration's work.
     fn redefined(
         &self,
         s: &Reader,
         whole: Range<usize>,
         protected: ProtectedColumn,
-    ) -> Planned<DdlPiece> {
+    ) -> Planned<(DdlPiece, Option<OwnKey>)> {
         let (target, before) = (&self.target, protected.column);
         let (definition, place) = split_place(s, whole)?;
         let wanted = Wanted::as_before(s, definition, &protected.protection.capabilities)?;
@@ -246,10 +250,15 @@ impl Alteration<'_> {
             && (column.nullable && before.key != KeyRole::Primary) == before.nullable
             && column.on_update == before.on_update
             && column.invisible == before.invisible;
-        if new.key.is_some() {
-            return Err(refused(
-                "a key in the definition of a protected column that is there: use ADD UNIQUE KEY",
-            ));
+        let is_renamed = !same_name(&column.name, &before.name);
+        match new.key {
+            None => {}
+            Some(OwnKey::Unique) if !is_renamed => {}
+            Some(_) => {
+                return Err(refused(
+                    "a key in the definition of a protected column that is there: use ADD KEY",
+                ));
+            }
         }
         if !same_cells {
             let has_place = place.is_some();
@@ -257,14 +266,15 @@ impl Alteration<'_> {
             return Err(modification(table, before, &column, has_place, family));
         }
         let null = before.nullable.then_some(DefaultLiteral::Null);
-        Ok(DdlPiece::Redefine(Redefined {
+        let piece = DdlPiece::Redefine(Redefined {
             index: protected.index,
             name: column.name,
             default: column.default.or(null),
             comment: column.comment.unwrap_or_default(),
             explicit_collation: column.explicit_collation,
             place,
-        }))
+        });
+        Ok((piece, new.key))
     }
 }
 
