@@ -203,6 +203,15 @@ impl Statements {
         Ok(last)
     }
 
+    /// The text of the statement that an execution is of, and its shape as it was read when the
+    /// statement was prepared: by now the session may take a text for a name. `None` if it was
+    /// relayed.
+    pub fn shape_of(&self, command: &[u8]) -> Option<(&[u8], &Template)> {
+        let id = statement_id(command).ok()?;
+        let open = self.open.get(&id)?;
+        Some((&open.sql, &open.template))
+    }
+
     /// The text of the statement that a command is about, if it is kept.
     pub fn text_of(&self, command: &[u8]) -> Option<&[u8]> {
         let id = statement_id(command).ok()?;

@@ -21,15 +21,11 @@ impl Session {
         if refusal.coded().is_some() {
             return;
         }
-        let Some(sql) = self.refused_text() else {
+        let Some((sql, template)) = self.refused_text() else {
             return;
         };
-        let mut template = Template::default();
-        let is_read = template.read(&sql, self.space.settings.lex).is_ok();
-        std::mem::swap(&mut self.template, &mut template);
-        // in other character sets and modes a literal may look like a name
-        let is_read = is_read && self.reads_names();
-        std::mem::swap(&mut self.template, &mut template);
+        let is_read = template.is_some();
+        let template = template.unwrap_or_default();
         let met = Met {
             entry: refusal.entry(),
             shape: match is_read {
@@ -47,22 +43,37 @@ impl Session {
         });
     }
 
-    /// The text of the statement that the client's command is about; of one among several, its
-    /// part. What is read from the client in the middle of a statement is a file, of which nothing
-    /// is left at the end.
-    fn refused_text(&self) -> Option<Vec<u8>> {
+    /// The text of the statement that the client's command is about, and its shape; of one among
+    /// several, its part. What is read from the client in the middle of a statement is a file, of
+    /// which nothing is left at the end.
+    fn refused_text(&mut self) -> Option<(Vec<u8>, Option<Template>)> {
         let payload = self.client.last_payload();
         let text = payload.get(1..).unwrap_or_default();
-        match Command::of(payload) {
+        let text = match Command::of(payload) {
             Ok(Command::Query) => {
                 let part = self.current.part.clone();
                 let part = part.and_then(|part| text.get(part));
-                Some(part.unwrap_or(text).to_vec())
+                part.unwrap_or(text).to_vec()
             }
-            Ok(Command::StmtPrepare) => Some(text.to_vec()),
-            Ok(Command::StmtExecute) => self.statements.text_of(payload).map(<[u8]>::to_vec),
-            _ => None,
-        }
+            Ok(Command::StmtPrepare) => text.to_vec(),
+            Ok(Command::StmtExecute) => {
+                let (sql, prepared) = self.statements.shape_of(payload)?;
+                let template = Template {
+                    key: prepared.key.clone(),
+                    literals: prepared.literals.clone(),
+                    ..Template::default()
+                };
+                return Some((sql.to_vec(), Some(template)));
+            }
+            _ => return None,
+        };
+        let mut template = Template::default();
+        let is_read = template.read(&text, self.space.settings.lex).is_ok();
+        std::mem::swap(&mut self.template, &mut template);
+        // in other character sets and modes a literal may look like a name
+        let is_read = is_read && self.reads_names();
+        std::mem::swap(&mut self.template, &mut template);
+        Some((text, is_read.then_some(template)))
     }
 
     /// Whether the statement would be planned for a scratch engine, if there were one.
