@@ -449,7 +449,7 @@ mod tests {
                 "SELECT a /* 7 */ FROM t WHERE b = 'x' AND c IN (1,2 , 3)",
                 "SELECT a FROM t WHERE b = ? AND c IN (?, …)",
             ),
-            ("SELECT b+1, -2.5, x'00', 5", "SELECT b+?, -?, ?, …"),
+            ("SELECT b+1, -2.5, x'00', 5", "SELECT b+?, -?, …"),
             (
                 "SELECT NOW(6), `a b`, c IN (?,?)",
                 "SELECT NOW(6), `a b`, c IN (?, …)",

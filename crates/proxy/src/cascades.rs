@@ -12,7 +12,7 @@
 use std::time::Instant;
 
 use onionskin_plan::{
-    Action, Catalog, Ddl, DdlPiece, Effect, Known, Plan, Verb, errors, inexact_key,
+    Action, Catalog, Ddl, DdlPiece, Effect, Known, NewValue, Plan, Verb, errors, inexact_key,
 };
 use onionskin_schema::{TableName, actions_of, same_name, split_token_name};
 
@@ -23,7 +23,19 @@ use crate::session::{Execution, Session};
 impl Session {
     /// Refuses a statement that may leave undone what a foreign key says, without an error of the
     /// server's.
+    #[inline]
     pub(crate) fn must_not_cascade(&mut self, execution: &Execution) -> Outcome<()> {
+        let plan = &execution.keyed.plan;
+        let writes_over = !plan.rewritten.is_empty() || plan.facts.verb == Verb::Replace;
+        let by_engine = || matches!(plan.action, Action::ScratchWrite(_));
+        match plan.facts.ignore || writes_over || by_engine() {
+            true => self.must_leave_nothing_undone(execution),
+            false => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn must_leave_nothing_undone(&mut self, execution: &Execution) -> Outcome<()> {
         let plan = &execution.keyed.plan;
         self.must_not_skip(plan)?;
         let rewritten = rewritten(plan);
@@ -33,9 +45,7 @@ impl Session {
         let Some(child) = self.referring_to(&rewritten, Actions::Any)? else {
             return Ok(());
         };
-        if matches!(plan.action, Action::Server { .. })
-            && self.keeps_letters(execution, &rewritten)?
-        {
+        if is_constant(plan, &rewritten) && self.keeps_letters(execution, &rewritten)? {
             return Ok(());
         }
         let about = format!(
@@ -44,9 +54,9 @@ impl Session {
         Err(Failure::refused(&errors::CASCADE, about))
     }
 
-    /// Under IGNORE servers skip the rows that a key forbids to change, or change them all the same.
-    /// Where the key says CASCADE or SET NULL in fact, a plain server would do that, also behind the
-    /// CASCADE of another key.
+    /// Under IGNORE servers skip the rows that a key forbids to change, or change them all the
+    /// same. Where the key says CASCADE or SET NULL in fact, a plain server would do that, also
+    /// behind the CASCADE of another key.
     #[inline]
     pub(crate) fn must_not_skip(&mut self, plan: &Plan) -> Outcome<()> {
         match plan.facts.ignore {
@@ -244,6 +254,19 @@ enum Actions {
     Any,
     /// Those whose actions the server does not know.
     OfTheProxy,
+}
+
+/// Whether the statement says which values these token columns get.
+fn is_constant(plan: &Plan, columns: &[String]) -> bool {
+    match &plan.action {
+        Action::Server { .. } => true,
+        Action::Update(update) => update.assign.iter().all(|assign| {
+            let token = plan.columns[assign.column].column().equality_column();
+            let is_meant = token.is_some_and(|(name, _)| columns.iter().any(|c| c == name));
+            !is_meant || matches!(assign.value, NewValue::Constant(_))
+        }),
+        _ => false,
+    }
 }
 
 /// Token columns of keys that may get values which differ where their tokens do not.

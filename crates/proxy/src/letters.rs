@@ -8,20 +8,17 @@
 
 use std::sync::Arc;
 
-use onionskin_plan::{Action, OpenFrom, Piece, Purpose, ResultItem, Slot, Source};
+use onionskin_plan::{Action, OpenFrom, ResultItem};
 use onionskin_schema::{TokenKind, identifier};
 use onionskin_wire::Step;
 
-use crate::bind::Filled;
+use crate::bind::{NewValue, assigned_constants};
 use crate::error::{Failure, Outcome};
 use crate::open;
 use crate::session::{Execution, Session};
 
 /// Tokens that are asked about at once.
 const AT_ONCE: usize = 200;
-
-/// A new value: the place of its column among the plan's, its payload, and its token.
-type New = (usize, Vec<u8>, Vec<u8>);
 
 impl Session {
     /// Whether no row can get a value with the token of its present one that is another value.
@@ -37,18 +34,18 @@ impl Session {
             Err(Failure::Value(_)) => return Ok(true),
             Err(failure) => return Err(failure),
         };
-        for (n, (column, payload, token)) in new.iter().enumerate() {
-            let differs =
-                |(other, value, same): &New| other == column && same == token && value != payload;
-            if new[..n].iter().any(differs) {
-                return Ok(false);
-            }
+        let differ = |a: &NewValue, b: &NewValue| {
+            a.column == b.column && a.token == b.token && a.payload != b.payload
+        };
+        let mut all = new.iter().enumerate();
+        if all.any(|(n, one)| new[..n].iter().any(|other| differ(one, other))) {
+            return Ok(false);
         }
-        let mut places: Vec<usize> = new.iter().map(|(column, ..)| *column).collect();
+        let mut places: Vec<usize> = new.iter().map(|new| new.column).collect();
         places.sort_unstable();
         places.dedup();
         for column in places {
-            let of_column: Vec<&New> = new.iter().filter(|(c, ..)| *c == column).collect();
+            let of_column: Vec<&NewValue> = new.iter().filter(|n| n.column == column).collect();
             for some in of_column.chunks(AT_ONCE) {
                 if !self.are_there_as_they_are(execution, column, some)? {
                     return Ok(false);
@@ -59,60 +56,29 @@ impl Session {
     }
 
     /// What the statement stores in these columns.
-    fn stored_values(&mut self, execution: &Execution, columns: &[String]) -> Outcome<Vec<New>> {
+    fn stored_values(
+        &mut self,
+        execution: &Execution,
+        columns: &[String],
+    ) -> Outcome<Vec<NewValue>> {
         let plan = &execution.keyed.plan;
-        let Action::Server { text, .. } = &plan.action else {
-            return Ok(Vec::new());
-        };
-        let is_meant = |column: usize| {
-            let token = plan.columns[column].column().equality_column();
-            token.is_some_and(|(name, _)| columns.iter().any(|c| c == name))
-        };
-        let mut stores: Vec<(usize, Source, u64)> = Vec::new();
-        let mut add = |piece: &Piece, base: usize, row: u64| {
-            if let Piece::Slot(slot) = piece
-                && slot.purpose == Purpose::Seal
-                && is_meant(slot.column)
-            {
-                stores.push((slot.column, slot.source.behind(base), row));
+        let assigned;
+        let text = match &plan.action {
+            Action::Server { text, .. } => text,
+            Action::Update(update) => {
+                assigned = assigned_constants(execution.keyed, update);
+                &assigned
             }
+            _ => return Ok(Vec::new()),
         };
-        for piece in text {
-            match piece {
-                Piece::Rows {
-                    row,
-                    first_literal,
-                    per_row,
-                } => {
-                    for n in 0..execution.rows {
-                        let base = first_literal + n * per_row;
-                        row.iter().for_each(|piece| add(piece, base, n as u64 + 1));
-                    }
-                }
-                piece => add(piece, 0, 1),
-            }
-        }
         let mut binder = execution.binder(&self.state, &mut self.buffers);
-        let mut new = Vec::with_capacity(stores.len());
-        for (column, source, row) in stores {
-            let Some(payload) = binder.stored_payload_of(column, source, row)? else {
-                continue;
-            };
-            let payload = payload.to_vec();
-            let slot = Slot {
-                column,
-                purpose: match plan.columns[column].column().equality_column() {
-                    Some((_, TokenKind::Order)) => Purpose::StoreOrder,
-                    _ => Purpose::StoreEquality,
-                },
-                source: Source::Null,
-                among: None,
-            };
-            if let Filled::Bytes(token) = binder.fill_payload(&slot, &payload)? {
-                let token = token.to_vec();
-                new.push((column, payload, token));
-            }
-        }
+        let mut new = binder.new_values(text, execution.rows)?;
+        new.retain(|new| {
+            let token = plan.columns[new.column].column().equality_column();
+            token.is_some_and(|(name, kind)| {
+                new.is_order == (kind == TokenKind::Order) && columns.iter().any(|c| c == name)
+            })
+        });
         Ok(new)
     }
 
@@ -121,7 +87,7 @@ impl Session {
         &mut self,
         execution: &Execution,
         column: usize,
-        new: &[&New],
+        new: &[&NewValue],
     ) -> Outcome<bool> {
         let keyed = execution.keyed;
         let used = &keyed.plan.columns[column];
@@ -129,9 +95,7 @@ impl Session {
             return Ok(false);
         };
         let digits = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-        let tokens = new
-            .iter()
-            .map(|(_, _, token)| format!("x'{}'", digits(token)));
+        let tokens = new.iter().map(|new| format!("x'{}'", digits(&new.token)));
         let tokens: Vec<String> = tokens.collect();
         let sql = format!(
             "SELECT {} FROM {}.{} WHERE {} IN ({})",
@@ -166,9 +130,7 @@ impl Session {
             }
             let packet = self.server.connection.last_payload();
             opener.cells(packet, &shared.config.keys, |_, cell| {
-                is_known &= new
-                    .iter()
-                    .any(|(_, value, _)| cell == Some(value.as_slice()));
+                is_known &= new.iter().any(|new| cell == Some(new.payload.as_slice()));
                 Ok(())
             })?;
         }

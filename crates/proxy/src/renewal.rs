@@ -63,8 +63,8 @@ impl Moment {
         }
     }
 
-    /// When a question is asked, of those that began at this moment. Where the server answers all of
-    /// them as it would have answered the first, that is the moment of each.
+    /// When a question is asked, of those that began at this moment. Where the server answers all
+    /// of them as it would have answered the first, that is the moment of each.
     pub fn of_question(self, account: &Account, server: &Server) -> Moment {
         match server.questions_share_a_past() {
             true => self,

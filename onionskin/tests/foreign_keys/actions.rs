@@ -121,7 +121,7 @@ pub fn actions_are_not_left_undone(kind: Kind) {
         // the token stays the same, and the child's spelling would, too
         "UPDATE p SET v = 'X' WHERE id = 'a'",
         "UPDATE p SET v = 'X' WHERE v = 'x'",
-        "INSERT INTO p VALUES ('A', 1, 'x', 'one') ON DUPLICATE KEY UPDATE v = VALUES(v)",
+        "INSERT INTO p VALUES ('A', 1, 'X', 'one') ON DUPLICATE KEY UPDATE v = VALUES(v)",
         "DELETE FROM s WHERE id = '1'",
     ] {
         refused(&mut pair, sql, "OS1027");

@@ -350,7 +350,7 @@ impl Refusal {
     fn way_out(&self) -> String {
         let way_out = self.entry.way_out;
         let rest = way_out
-            .strip_prefix("Configure a scratch engine")
+            .strip_prefix("Set engine = \"auto\" under [scratch]")
             .filter(|_| self.has_engine)
             .and_then(|rest| rest.split_once(", or "));
         match rest {
@@ -465,7 +465,7 @@ mod tests {
     #[test]
     fn an_engine_that_is_there_is_no_way_out() {
         let refusal = Refusal::new(&EXPRESSION, "a");
-        assert!(refusal.message().contains("Configure a scratch engine"));
+        assert!(refusal.message().contains("starts a scratch engine"));
         let message = refusal.beside_engine().message();
         assert!(message.ends_with("Select the column and compute in the application."));
         let other = Refusal::new(&NO_RANGE, "a").beside_engine().message();

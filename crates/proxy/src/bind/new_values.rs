@@ -1,8 +1,9 @@
 //! The values that a statement stores, with the tokens that the server has of them.
 
-use onionskin_plan::{Piece, Purpose, Slot};
+use onionskin_plan::{NewValue as Assigned, Piece, Purpose, RowUpdate, Slot};
 
 use super::{Binder, Filled};
+use crate::catalog::KeyedPlan;
 use crate::error::Outcome;
 
 /// A value that a statement stores in a protected column.
@@ -79,4 +80,28 @@ fn slot_of(piece: &Piece) -> Option<&Slot> {
         }
         _ => None,
     }
+}
+
+/// What an `UPDATE` that goes row by row assigns to all of them alike, as pieces of a text.
+pub(crate) fn assigned_constants(keyed: &KeyedPlan, update: &RowUpdate) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    for assign in &update.assign {
+        let Assigned::Constant(source) = assign.value else {
+            continue;
+        };
+        let column = keyed.plan.columns[assign.column].column();
+        let purposes = [
+            column.eq_name().map(|_| Purpose::StoreEquality),
+            column.ord_name().map(|_| Purpose::StoreOrder),
+        ];
+        pieces.extend(purposes.into_iter().flatten().map(|purpose| {
+            Piece::Slot(Slot {
+                column: assign.column,
+                purpose,
+                source,
+                among: None,
+            })
+        }));
+    }
+    pieces
 }

@@ -8,15 +8,14 @@
 //! Both servers quote at most 64 bytes. Two tokens are longer, so of a longer key the text shows a
 //! part. Then the server is asked for the columns of the key.
 
-use onionskin_plan::{NewValue as Assigned, Piece, Purpose, RowUpdate, Slot, Verb};
+use onionskin_plan::{Piece, RowUpdate, Verb};
 use onionskin_schema::{Protection, Table, identifier, same_name};
 use onionskin_value::{Charset, Family, FormatContext, Kind, SqlType, format_text};
 
 use super::statement_run::Duplicate;
 use super::{Execution, Session};
-use crate::bind::NewValue;
+use crate::bind::{NewValue, assigned_constants};
 use crate::catalog::KeyedPlan;
-
 use crate::diagnostics::hides_token;
 use crate::error::{Failure, Outcome};
 use crate::open::format_context;
@@ -100,7 +99,7 @@ impl Session {
             .filter(|value| is_utf8 || value.is_ascii())
             .map(|value| {
                 let message = message.clone();
-                Duplicate { message, value }
+                Box::new(Duplicate { message, value })
             });
         Ok(())
     }
@@ -210,30 +209,6 @@ fn is_of_new_values(keyed: &KeyedPlan) -> bool {
     matches!(facts.verb, Verb::Insert | Verb::Replace | Verb::Update)
         && !facts.says_duplicate
         && columns.all(|used| std::sync::Arc::ptr_eq(&used.table, &first.table))
-}
-
-/// What an `UPDATE` that goes row by row assigns to all of them alike, as pieces of a text.
-fn assigned_constants(keyed: &KeyedPlan, update: &RowUpdate) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    for assign in &update.assign {
-        let Assigned::Constant(source) = assign.value else {
-            continue;
-        };
-        let column = keyed.plan.columns[assign.column].column();
-        let purposes = [
-            column.eq_name().map(|_| Purpose::StoreEquality),
-            column.ord_name().map(|_| Purpose::StoreOrder),
-        ];
-        pieces.extend(purposes.into_iter().flatten().map(|purpose| {
-            Piece::Slot(Slot {
-                column: assign.column,
-                purpose,
-                source,
-                among: None,
-            })
-        }));
-    }
-    pieces
 }
 
 /// The columns that a text stores values in, as indexes into the plan's.

@@ -51,7 +51,7 @@ impl Session {
         let text = payload.get(1..).unwrap_or_default();
         let text = match Command::of(payload) {
             Ok(Command::Query) => {
-                let part = self.current.part.clone();
+                let part = self.current.part.as_deref().cloned();
                 let part = part.and_then(|part| text.get(part));
                 part.unwrap_or(text).to_vec()
             }

@@ -319,7 +319,7 @@ impl Session {
         let mut plans = Vec::with_capacity(parts.len());
         for range in &parts {
             let part = &sql[range.clone()];
-            self.current.part = Some(range.clone());
+            self.current.part = Some(Box::new(range.clone()));
             self.template
                 .read(part, mode)
                 .map_err(|_| NotUnderstood::Words)?;
@@ -374,7 +374,7 @@ impl Session {
             self.must_not_call(&part)?;
             let last = i + 1 == parts.len() && empty.is_none();
             let done = self.one_of_several(&part, last);
-            self.current.part = Some(range.clone());
+            self.current.part = Some(Box::new(range.clone()));
             if !done? {
                 return Ok(());
             }

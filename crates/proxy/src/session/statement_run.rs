@@ -23,7 +23,7 @@ pub(crate) struct StatementRun {
     /// The end of an answer that is still to be written, while the server was asked about it.
     pub kept: Option<Vec<u8>>,
     /// Of one among several, its place in the client's text.
-    pub part: Option<Range<usize>>,
+    pub part: Option<Box<Range<usize>>>,
     /// It is not the last of several: its answer says that more results follow.
     pub more_results: bool,
     /// Rows were written to the client.
@@ -53,7 +53,7 @@ pub(crate) struct StatementRun {
     /// The client was told of the server's error in other words than the server's own.
     pub reworded: bool,
     /// The value that the server's error 1062 is about, where it is known.
-    pub duplicate: Option<Duplicate>,
+    pub duplicate: Option<Box<Duplicate>>,
     /// There are warnings beside the error, and it is not known which.
     pub unclear: bool,
     /// Nor is it known which of the server's stand there at a plain server: MySQL warns of

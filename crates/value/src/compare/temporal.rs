@@ -165,8 +165,7 @@ fn date(
                     })
                 }
                 _ if is_number => Err(BAD),
-                // Below all moments. To MariaDB it is above the zero date, to MySQL below that, too,
-                // unless it is one of several.
+                // Below all moments. To MariaDB it is above the zero date, to MySQL below that, too.
                 Err(_) | Ok(0) => {
                     temporal::write_timestamp(0, out);
                     Ok(match ctx.family {
