@@ -25,12 +25,12 @@ impl SqlError {
         self.code == LOCK_WAIT
     }
 
-    /// Whether it fails in the same way however often it is sent: the account lacks a privilege, or
-    /// a foreign key and the table that it points at do not fit.
+    /// Whether it fails in the same way however often it is sent: the account lacks a privilege, a
+    /// table is not there, or a foreign key and the table that it points at do not fit.
     pub fn is_lasting(&self) -> bool {
         const PRIVILEGES: [u16; 6] = [1044, 1045, 1142, 1143, 1227, 1370];
-        const FOREIGN_KEYS: [u16; 6] = [1005, 1215, 1822, 1824, 3780, 6125];
-        PRIVILEGES.contains(&self.code) || FOREIGN_KEYS.contains(&self.code)
+        const TABLES: [u16; 7] = [1005, 1146, 1215, 1822, 1824, 3780, 6125];
+        PRIVILEGES.contains(&self.code) || TABLES.contains(&self.code)
     }
 
     /// Whether the statement was rolled back for another transaction's sake and may simply be sent
