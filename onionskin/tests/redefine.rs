@@ -122,7 +122,6 @@ fn what_needs_other_cells_is_a_migration(kind: Kind) {
         );
     }
     for sql in [
-        "ALTER TABLE t MODIFY q INT UNSIGNED NOT NULL UNIQUE",
         "ALTER TABLE t MODIFY n VARCHAR(40) GENERATED ALWAYS AS (p)",
         "ALTER TABLE t MODIFY n",
     ] {

@@ -280,7 +280,9 @@ impl Planner<'_> {
             keywords,
             range,
         };
-        (!plain || is_date && !range).then_some(among)
+        // MySQL: in a range, a moment before 1970 stands elsewhere beside the zero date
+        let is_range_of_stamps = range && matches!(ty.kind, Kind::Timestamp { .. });
+        (!plain || is_date && !range || is_range_of_stamps).then_some(among)
     }
 
     /// Refuses what `<` compares by name: members of ENUM and SET with anything but numbers.

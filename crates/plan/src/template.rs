@@ -136,9 +136,14 @@ impl Template {
                     }
                 }
                 ROWS => {
-                    shown.extend_from_slice(", …".as_bytes());
-                    // behind the end: the number of rows
-                    while bytes.next_if(|(_, b)| b.is_ascii_digit()).is_some() {}
+                    // in the end, the number of rows
+                    let mut is_number = false;
+                    while bytes.next_if(|(_, b)| b.is_ascii_digit()).is_some() {
+                        is_number = true;
+                    }
+                    if !is_number {
+                        shown.extend_from_slice(", …".as_bytes());
+                    }
                 }
                 b'?' => put_mark(&mut shown),
                 byte => shown.push(byte),

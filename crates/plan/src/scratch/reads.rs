@@ -169,7 +169,7 @@ pub(super) fn in_the_clear(column: &Column) -> Option<(Carried, String)> {
         "tinyint" | "smallint" | "mediumint" | "int" | "integer" | "bigint" | "decimal"
         | "numeric" | "double" | "year" => (Carried::Number, name),
         // a FLOAT is shown in six digits
-        "float" => (Carried::Number, format!("({name} + 0e0)")),
+        "float" => (Carried::Number, format!("({name} * 1e0)")),
         "bit" => (Carried::Number, format!("({name} + 0)")),
         "date" | "datetime" | "time" | "uuid" | "inet4" | "inet6" => (Carried::Quoted, name),
         "timestamp" => (Carried::Epoch, format!("UNIX_TIMESTAMP({name})")),
