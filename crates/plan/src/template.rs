@@ -468,7 +468,7 @@ mod tests {
         }
         assert_eq!(read("SELECT ä, bc").shown(8), "SELECT ä…");
         assert_eq!(
-            shown("SELECT a /*!50000 , 'secret*/ more' */ FROM t"),
+            shown("SELECT a /*!50000 , 'secret' */ FROM t"),
             "SELECT a /*…"
         );
         // the number of rows is in the key and is not shown

@@ -165,7 +165,7 @@ fn date(
                     })
                 }
                 _ if is_number => Err(BAD),
-                // Below all moments. To MariaDB it is above the zero date, to MySQL below that, too.
+                // Below all moments: above the zero date to MariaDB, below it to MySQL.
                 Err(_) | Ok(0) => {
                     temporal::write_timestamp(0, out);
                     Ok(match ctx.family {
