@@ -28,8 +28,9 @@ use attacks::{
 };
 use dropped::{a_dropped_key_leaves_the_table_usable, marks_of_dropped_keys_are_no_excuse};
 use letters::{
-    a_key_that_comes_later_counts_at_once, ignore_is_refused_behind_another_cascade,
-    other_letters_of_a_referenced_key_are_refused, views_do_not_hide_a_referenced_key,
+    a_key_that_comes_later_counts_at_once, a_snapshot_does_not_hide_a_referenced_key,
+    ignore_is_refused_behind_another_cascade, other_letters_of_a_referenced_key_are_refused,
+    views_do_not_hide_a_referenced_key,
 };
 use support::*;
 
@@ -60,6 +61,7 @@ on_both_servers!(
     a_missing_table_is_told_by_the_server,
     other_letters_of_a_referenced_key_are_refused,
     a_key_that_comes_later_counts_at_once,
+    a_snapshot_does_not_hide_a_referenced_key,
     views_do_not_hide_a_referenced_key,
     ignore_is_refused_behind_another_cascade,
 );

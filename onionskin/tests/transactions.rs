@@ -240,6 +240,7 @@ fn errors_of_the_proxy_begin_no_transaction_unsaid(kind: Kind) {
         for ends in ["COMMIT", "ROLLBACK", "SET autocommit = 1"] {
             pair.same_error(fails);
             pair.same_or_refused("SET TRANSACTION READ ONLY");
+            pair.same_if_done_with("SET TRANSACTION READ ONLY", &[]);
             pair.same_or_refused("INSERT INTO texts VALUES (2, 'b')");
             // a session that is told of the doubt can go on
             pair.same(ends);

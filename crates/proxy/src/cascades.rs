@@ -16,6 +16,7 @@ use onionskin_plan::{
 };
 use onionskin_schema::{TableName, actions_of, same_name, split_token_name};
 
+use crate::bind::stored_columns;
 use crate::catalog::{KeyedPlan, literal};
 use crate::error::{Failure, Outcome};
 use crate::session::{Execution, Session};
@@ -106,30 +107,25 @@ impl Session {
     /// A table that refers to one of these token columns. A view's have the suffixes of the
     /// table's, which no other column has.
     fn referring_to(&mut self, columns: &[String], actions: Actions) -> Outcome<Option<String>> {
-        let suffix = |name: &String| name.rfind('$').map(|at| name[at..].replace('_', "\\_"));
-        let mut suffixes: Vec<String> = columns.iter().filter_map(suffix).collect();
+        let suffixes = columns.iter().filter_map(|name| name.rsplit('$').next());
+        let mut suffixes: Vec<String> = suffixes.map(literal).collect();
         suffixes.sort_unstable();
         suffixes.dedup();
-        let backslash = match self.state.lex_mode().no_backslash_escapes {
-            true => "\\",
-            false => "\\\\",
-        };
-        let is_one = |suffix: &String| {
-            let pattern = format!("%{suffix}").replace('\\', backslash);
-            format!("k.REFERENCED_COLUMN_NAME LIKE '{pattern}'")
-        };
-        let conditions: Vec<String> = suffixes.iter().map(is_one).collect();
-        let conditions = conditions.join(" OR ");
+        // no pattern: what a backslash means in one depends on the session
+        let is_one = format!(
+            "SUBSTRING_INDEX(k.REFERENCED_COLUMN_NAME, '$', -1) IN ({})",
+            suffixes.join(", ")
+        );
         let sql = match actions {
             Actions::Any => format!(
                 "SELECT CAST(k.TABLE_NAME AS BINARY), 'any' FROM information_schema.KEY_COLUMN_USAGE k \
-                 WHERE ({conditions}) LIMIT 1"
+                 WHERE {is_one} LIMIT 1"
             ),
             Actions::OfTheProxy => format!(
                 "SELECT DISTINCT CAST(c.TABLE_NAME AS BINARY), CAST(c.COLUMN_COMMENT AS BINARY) \
                  FROM information_schema.KEY_COLUMN_USAGE k JOIN information_schema.COLUMNS c \
                  ON c.TABLE_SCHEMA = k.TABLE_SCHEMA AND c.TABLE_NAME = k.TABLE_NAME \
-                 WHERE ({conditions}) AND c.COLUMN_COMMENT LIKE 'onionskin:%'"
+                 WHERE {is_one} AND c.COLUMN_COMMENT LIKE 'onionskin:%'"
             ),
         };
         self.child_by(sql, actions)
@@ -259,7 +255,13 @@ enum Actions {
 /// Whether the statement says which values these token columns get.
 fn is_constant(plan: &Plan, columns: &[String]) -> bool {
     match &plan.action {
-        Action::Server { .. } => true,
+        // one that copies a column has no slot for it
+        Action::Server { text, .. } => columns.iter().all(|column| {
+            stored_columns(text).iter().any(|stored| {
+                let token = plan.columns[*stored].column().equality_column();
+                token.is_some_and(|(name, _)| name == column)
+            })
+        }),
         Action::Update(update) => update.assign.iter().all(|assign| {
             let token = plan.columns[assign.column].column().equality_column();
             let is_meant = token.is_some_and(|(name, _)| columns.iter().any(|c| c == name));

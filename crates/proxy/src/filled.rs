@@ -58,15 +58,9 @@ impl Session {
         let context = Context {
             sql_mode: SqlMode::empty(),
             time_zone: &TimeZone::UTC,
-            family: self.state.family,
-            latest_timestamp: self.state.latest_timestamp,
-            signed_zero: self.state.signed_zero,
-            enum_takes_zero: self.state.is_mariadb_118,
-            ignore: false,
-            row: 1,
-            column: &column.name,
-            database: &table.database,
-            table: &table.name,
+            ..self
+                .state
+                .context(&column.name, &table.database, &table.name)
         };
         let (mut payload, mut warnings) = (Vec::new(), Vec::new());
         let is_stored = match store(ty, input, &context, &mut payload, &mut warnings) {

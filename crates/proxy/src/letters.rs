@@ -6,15 +6,13 @@
 //! of a new value are read. If each of them has that value already, byte for byte, no row can
 //! change in this way.
 
-use std::sync::Arc;
-
 use onionskin_plan::{Action, OpenFrom, ResultItem};
 use onionskin_schema::{TokenKind, identifier};
-use onionskin_wire::Step;
 
 use crate::bind::{NewValue, assigned_constants};
 use crate::error::{Failure, Outcome};
-use crate::open;
+use crate::exchange::ALL_ROWS;
+use crate::hex::put_hex;
 use crate::session::{Execution, Session};
 
 /// Tokens that are asked about at once.
@@ -94,47 +92,41 @@ impl Session {
         let Some((token, _)) = used.column().equality_column() else {
             return Ok(false);
         };
-        let digits = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-        let tokens = new.iter().map(|new| format!("x'{}'", digits(&new.token)));
-        let tokens: Vec<String> = tokens.collect();
+        let mut tokens = Vec::new();
+        for new in new {
+            if !tokens.is_empty() {
+                tokens.push(b',');
+            }
+            put_hex(&new.token, &mut tokens);
+        }
+        // In a transaction, what is there now counts and not its snapshot, and stays so.
+        let lock = match self.server.in_transaction() {
+            true => " FOR UPDATE",
+            false => "",
+        };
         let sql = format!(
-            "SELECT {} FROM {}.{} WHERE {} IN ({})",
+            "SELECT {} FROM {}.{} WHERE {} IN ({}){ALL_ROWS}{lock}",
             identifier(used.sealed()),
             identifier(&used.table.database),
             identifier(&used.table.name),
             identifier(token),
-            tokens.join(", ")
+            String::from_utf8_lossy(&tokens)
         );
         let question = self.server.put_query(sql.as_bytes())?;
         self.server.flush()?;
-        self.server.begin(question)?;
-        let Step::ColumnCount(_) = self.server.step()? else {
-            return Err(self.server.error());
-        };
-        if self.server.step()? != Step::ColumnDef {
-            return Err(self.server.error());
-        }
-        let definitions = [self.server.payload().to_vec()];
         let items = [ResultItem {
             open: Some((column, OpenFrom::Sealed)),
             ..ResultItem::plain()
         }];
-        let (_, mut opener) = open::definitions(keyed, &items, &definitions, &self.state, false)?;
-        let shared = Arc::clone(&self.shared);
         let mut is_known = true;
-        while !self.server.tracker.is_complete() {
-            match self.server.step()? {
-                Step::Row => {}
-                Step::Err => return Err(self.server.error()),
-                _ => continue,
-            }
-            let packet = self.server.connection.last_payload();
-            opener.cells(packet, &shared.config.keys, |_, cell| {
-                is_known &= new.iter().any(|new| cell == Some(new.payload.as_slice()));
-                Ok(())
-            })?;
-        }
-        self.meter.opened(opener.opened());
+        self.opened_rows(question, keyed, &items, |_, cells| {
+            let is = |cell: &Option<Vec<u8>>| {
+                let mut payloads = new.iter().map(|new| &new.payload);
+                payloads.any(|payload| cell.as_ref() == Some(payload))
+            };
+            is_known &= cells.iter().all(is);
+            Ok(())
+        })?;
         Ok(is_known)
     }
 }

@@ -9,7 +9,7 @@ use onionskin_functions::Cipher;
 use onionskin_plan::{LexMode, Settings, UseScratch};
 use onionskin_schema::Dialect;
 use onionskin_value::{
-    Charset, Family, LATEST_TIMESTAMP, LATEST_TIMESTAMP_UNSIGNED, SqlMode, TimeZone,
+    Charset, Context, Family, LATEST_TIMESTAMP, LATEST_TIMESTAMP_UNSIGNED, SqlMode, TimeZone,
 };
 use onionskin_wire::messages::{ColumnDefinition, SessionChange, SessionChanges};
 use onionskin_wire::{DefinitionForm, WireError};
@@ -547,6 +547,30 @@ impl State {
 
     pub fn lex_mode(&self) -> LexMode {
         self.lex_mode
+    }
+
+    /// What storing a value in a column depends on, of a statement without IGNORE and its first
+    /// row.
+    #[inline]
+    pub fn context<'c>(
+        &'c self,
+        column: &'c str,
+        database: &'c str,
+        table: &'c str,
+    ) -> Context<'c> {
+        Context {
+            sql_mode: self.sql_mode,
+            time_zone: &self.time_zone,
+            family: self.family,
+            latest_timestamp: self.latest_timestamp,
+            signed_zero: self.signed_zero,
+            enum_takes_zero: self.is_mariadb_118,
+            ignore: false,
+            row: 1,
+            column,
+            database,
+            table,
+        }
     }
 
     /// What planning depends on.

@@ -16,14 +16,12 @@ use std::time::{Duration, Instant};
 use onionskin_plan::{OpenFrom, Piece, Purpose, ResultItem, Slot, Source, Upsert};
 use onionskin_schema::Default as ColumnDefault;
 use onionskin_value::Family;
-use onionskin_wire::Step;
 use onionskin_wire::rows::TextRow;
 
 use crate::bind::{Binder, Filled, Kept, StoreMode};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{ALL_ROWS, Question};
-use crate::open;
 use crate::session::{Execution, Session};
 use crate::unique_keys::{Keys, UniqueKey};
 
@@ -447,37 +445,13 @@ impl Session {
         question: Question,
         met: &mut HashMap<usize, Vec<(usize, Met)>>,
     ) -> Outcome<()> {
-        self.server.begin(question)?;
-        let Step::ColumnCount(count) = self.server.step()? else {
-            return Err(self.server.error());
-        };
-        let mut definitions = Vec::new();
-        for _ in 0..count {
-            if self.server.step()? != Step::ColumnDef {
-                return Err(self.server.error());
-            }
-            definitions.push(self.server.payload().to_vec());
-        }
         let item = |open| ResultItem {
             open,
             ..ResultItem::plain()
         };
         let mut items = vec![item(None), item(None)];
         items.extend(columns.iter().map(|&c| item(Some((c, OpenFrom::Sealed)))));
-        let (_, mut opener) = open::definitions(keyed, &items, &definitions, &self.state, false)?;
-        let shared = Arc::clone(&self.shared);
-        while !self.server.tracker.is_complete() {
-            match self.server.step()? {
-                Step::Row => {}
-                Step::Err => return Err(self.server.error()),
-                _ => continue,
-            }
-            let packet = self.server.connection.last_payload();
-            let mut payloads = Vec::new();
-            opener.cells(packet, &shared.config.keys, |_, cell| {
-                payloads.push(cell.map(<[u8]>::to_vec));
-                Ok(())
-            })?;
+        self.opened_rows(question, keyed, &items, |packet, payloads| {
             let raw = TextRow::new(packet)
                 .map(|cell| cell.map(|c| c.map(<[u8]>::to_vec)))
                 .collect::<Result<Vec<_>, _>>()
@@ -491,9 +465,8 @@ impl Session {
             let (row, key) = (number(0), number(1));
             let cells = raw.into_iter().zip(payloads).skip(2).collect();
             met.entry(row).or_default().push((key, cells));
-        }
-        self.meter.opened(opener.opened());
-        Ok(())
+            Ok(())
+        })
     }
 }
 

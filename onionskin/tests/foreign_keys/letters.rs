@@ -44,6 +44,18 @@ pub fn other_letters_of_a_referenced_key_are_refused(kind: Kind) {
         let prepared = "UPDATE r SET k = ? WHERE id = ?";
         let said = pair.protected.execute(prepared, ("A", 1));
         assert!(said.unwrap_err().to_string().contains("OS1027"));
+        // whatever the session's settings do to questions of the proxy's
+        for set in [
+            "SET sql_mode = CONCAT(@@sql_mode, ',NO_BACKSLASH_ESCAPES')",
+            "SET sql_select_limit = 0",
+        ] {
+            same(&mut pair, &[set]);
+            is_refused(&mut pair, "UPDATE r SET k = 'A' WHERE id = 1");
+            same(
+                &mut pair,
+                &["SET sql_mode = DEFAULT, sql_select_limit = DEFAULT"],
+            );
+        }
         // what changes no letter, or the whole key, goes on
         same(
             &mut pair,
@@ -57,6 +69,30 @@ pub fn other_letters_of_a_referenced_key_are_refused(kind: Kind) {
         );
         same(&mut pair, &CONTENTS);
     }
+}
+
+/// A row that came after the transaction's snapshot is changed all the same.
+pub fn a_snapshot_does_not_hide_a_referenced_key(kind: Kind) {
+    let Some(mut pair) = pair(kind, EVERYTHING) else {
+        return;
+    };
+    same(
+        &mut pair,
+        &[
+            "CREATE TABLE r (id INT PRIMARY KEY, k VARCHAR(20) UNIQUE)",
+            "CREATE TABLE d (id INT PRIMARY KEY, k VARCHAR(20), FOREIGN KEY (k) REFERENCES r (k))",
+            "BEGIN",
+            "SELECT COUNT(*) FROM r",
+        ],
+    );
+    let mut other = pair.proxy.connect_to("app");
+    other.must("INSERT INTO r VALUES (1, 'a')");
+    other.must("INSERT INTO d VALUES (1, 'a')");
+    is_refused(&mut pair, "UPDATE r SET k = 'A' WHERE id = 1");
+    is_refused(
+        &mut pair,
+        "INSERT INTO r VALUES (1, 'A') ON DUPLICATE KEY UPDATE k = VALUES(k)",
+    );
 }
 
 /// A key that another session adds counts for the next statement.
@@ -129,6 +165,16 @@ pub fn ignore_is_refused_behind_another_cascade(kind: Kind) {
         is_refused(&mut pair, sql);
         is_refused(&mut pair, sql);
     }
+    // prepared, by protocol and by name
+    let said = pair
+        .protected
+        .execute("DELETE IGNORE FROM orgs WHERE id = ?", (1,));
+    let said = said.map(|_| "deleted").unwrap_err().to_string();
+    assert!(said.contains("OS1027"), "{said}");
+    is_refused(
+        &mut pair,
+        "PREPARE gone FROM 'DELETE IGNORE FROM orgs WHERE id = 1'",
+    );
     same(
         &mut pair,
         &["DELETE FROM orgs WHERE id = 2", "SELECT * FROM orgs"],

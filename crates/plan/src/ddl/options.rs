@@ -238,12 +238,30 @@ pub(super) fn versioned<T>(entry: &'static errors::Entry) -> Planned<T> {
 
 /// Refuses the part of a definition that begins with a token.
 pub(super) fn not_understood(sql: &[u8], token: Option<Token>, whole: &str) -> Refusal {
-    let word = token.map_or(b"".as_slice(), |token| token.text(sql));
-    let is_quoted = token.is_some_and(|t| matches!(t.kind, TokenKind::Literal(_)));
-    let about = match is_quoted {
-        // errors are logged
-        true => format!("a constant in {whole}"),
-        false => format!("{} in {whole}", String::from_utf8_lossy(word)),
+    // errors are logged, and shown: no constant stands in them
+    let part = match token.map(|token| token.kind) {
+        Some(TokenKind::Literal(_)) => "a constant".into(),
+        Some(TokenKind::Executable) => "a comment that servers execute".into(),
+        _ => String::from_utf8_lossy(token.map_or(b"", |token| token.text(sql))),
     };
+    let about = format!("{part} in {whole}");
     Refusal::new(&errors::DEFINITION, about)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lex::{LexMode, tokens};
+
+    #[test]
+    fn no_constant_stands_in_an_error() {
+        for sql in ["'secret'", "/*!50000 'secret' */", "5"] {
+            let read = tokens(sql.as_bytes(), LexMode::default()).expect("tokens");
+            let message = not_understood(sql.as_bytes(), read.first().copied(), "it").message();
+            assert!(
+                !message.contains("secret") && !message.contains('5'),
+                "{message}"
+            );
+        }
+    }
 }

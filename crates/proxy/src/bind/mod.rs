@@ -45,7 +45,7 @@ use onionskin_value::{Context, Warning};
 pub(crate) use self::buffers::{Buffers, Kept, LookedUp};
 pub(crate) use self::given::default_of_definition;
 pub(crate) use self::moments::check_moments;
-pub(crate) use self::new_values::{NewValue, assigned_constants};
+pub(crate) use self::new_values::{NewValue, assigned_constants, stored_columns};
 pub(crate) use self::parameters::{FromVariable, PlainParameters};
 pub(crate) use self::present_time::PresentTime;
 pub(crate) use self::rules::{implicit_value, is_early, no_default, no_default_warning};
@@ -160,18 +160,11 @@ impl<'a> Binder<'a> {
         'a: 'c,
     {
         let used = &self.keyed.plan.columns[column];
+        let (column, table) = (&used.column().name, &used.table);
         Context {
-            sql_mode: self.state.sql_mode,
-            time_zone: &self.state.time_zone,
-            family: self.state.family,
-            latest_timestamp: self.state.latest_timestamp,
-            signed_zero: self.state.signed_zero,
-            enum_takes_zero: self.state.is_mariadb_118,
             ignore: self.mode.ignore,
             row,
-            column: &used.column().name,
-            database: &used.table.database,
-            table: &used.table.name,
+            ..self.state.context(column, &table.database, &table.name)
         }
     }
 

@@ -105,3 +105,16 @@ pub(crate) fn assigned_constants(keyed: &KeyedPlan, update: &RowUpdate) -> Vec<P
     }
     pieces
 }
+
+/// The columns that a text stores values in, as indexes into the plan's.
+pub(crate) fn stored_columns(text: &[Piece]) -> Vec<usize> {
+    let mut found = Vec::new();
+    for piece in text {
+        match piece {
+            Piece::Slot(slot) if slot.purpose.stores() => found.push(slot.column),
+            Piece::Rows { row, .. } => found.extend(stored_columns(row)),
+            _ => {}
+        }
+    }
+    found
+}

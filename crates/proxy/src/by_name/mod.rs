@@ -288,6 +288,8 @@ impl Session {
         };
         std::mem::swap(&mut self.template, &mut template);
         let keyed = planned?;
+        // the server may keep the text, and execute it by itself
+        self.must_not_skip(&keyed.plan)?;
         match &keyed.plan.action {
             Action::Refuse(refusal) => Err(refusal.clone().into()),
             Action::ScratchWrite(write) if write.loads() => Err(cannot_be_prepared()),

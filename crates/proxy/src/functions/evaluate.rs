@@ -8,7 +8,7 @@ use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use onionskin_functions::{self as computed, Argument, Cipher, mariadb, mysql};
 use onionskin_plan::errors;
 use onionskin_plan::functions::{Call, Function, OpenCall, Term};
-use onionskin_value::{Context, Family, Input, Kind, SqlType};
+use onionskin_value::{Family, Input, Kind, SqlType};
 use rand::Rng;
 use zeroize::Zeroizing;
 
@@ -90,19 +90,7 @@ impl Evaluator<'_> {
         }
         // numbers are written as a binary column would hold them
         let ty = SqlType::plain(Kind::LongBlob);
-        let context = Context {
-            sql_mode: self.state.sql_mode,
-            time_zone: &self.state.time_zone,
-            family: self.state.family,
-            latest_timestamp: self.state.latest_timestamp,
-            signed_zero: self.state.signed_zero,
-            enum_takes_zero: self.state.is_mariadb_118,
-            ignore: false,
-            row: 1,
-            column: "",
-            database: "",
-            table: "",
-        };
+        let context = self.state.context("", "", "");
         let (mut bytes, mut warnings) = (Vec::new(), Vec::new());
         match onionskin_value::store(&ty, input, &context, &mut bytes, &mut warnings) {
             Ok(onionskin_value::Stored::Null) => Ok(None),

@@ -146,7 +146,12 @@ impl Session {
         let once = keyed.plan.facts.runs_once();
         self.begin_planned(&keyed);
         self.meter.runs(keyed.label);
-        let goes_on = match self.is_still_relayed(id) {
+        let may_run = self.is_still_relayed(id).and_then(|still| {
+            self.must_not_skip(&keyed.plan)?;
+            self.must_know_transaction(&keyed.plan.facts)?;
+            Ok(still)
+        });
+        let goes_on = match may_run {
             Ok(still) => still && !lacks,
             Err(failure) if failure.is_fatal() => return Err(failure),
             Err(failure) => {

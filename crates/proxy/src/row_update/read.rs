@@ -291,18 +291,10 @@ impl Session {
             b'-' => Operator::Subtract,
             _ => Operator::Multiply,
         };
+        let (name, table) = (&used.column().name, &used.table);
         let ctx = Context {
-            sql_mode: self.state.sql_mode,
-            time_zone: &self.state.time_zone,
-            family: self.state.family,
-            latest_timestamp: self.state.latest_timestamp,
-            signed_zero: self.state.signed_zero,
-            enum_takes_zero: self.state.is_mariadb_118,
-            ignore: false,
             row,
-            column: &used.column().name,
-            database: &used.table.database,
-            table: &used.table.name,
+            ..self.state.context(name, &table.database, &table.name)
         };
         let mut out = Vec::new();
         let stored = add_sub(

@@ -14,7 +14,7 @@ use onionskin_value::{Charset, Family, FormatContext, Kind, SqlType, format_text
 
 use super::statement_run::Duplicate;
 use super::{Execution, Session};
-use crate::bind::{NewValue, assigned_constants};
+use crate::bind::{NewValue, assigned_constants, stored_columns};
 use crate::catalog::KeyedPlan;
 use crate::diagnostics::hides_token;
 use crate::error::{Failure, Outcome};
@@ -209,19 +209,6 @@ fn is_of_new_values(keyed: &KeyedPlan) -> bool {
     matches!(facts.verb, Verb::Insert | Verb::Replace | Verb::Update)
         && !facts.says_duplicate
         && columns.all(|used| std::sync::Arc::ptr_eq(&used.table, &first.table))
-}
-
-/// The columns that a text stores values in, as indexes into the plan's.
-fn stored_columns(text: &[Piece]) -> Vec<usize> {
-    let mut found = Vec::new();
-    for piece in text {
-        match piece {
-            Piece::Slot(slot) if slot.purpose.stores() => found.push(slot.column),
-            Piece::Rows { row, .. } => found.extend(stored_columns(row)),
-            _ => {}
-        }
-    }
-    found
 }
 
 /// Whether a token of a column may be that of another one, of whose value the statement says

@@ -14,6 +14,46 @@ use crate::open::{self, Opener};
 use crate::row_update::matched_rows;
 
 impl Session {
+    /// Reads the rows of a question of the proxy's own, whose columns are these items. `each` gets
+    /// a row as it came, and its cells, those of sealed columns opened.
+    pub fn opened_rows(
+        &mut self,
+        question: Question,
+        keyed: &KeyedPlan,
+        items: &[ResultItem],
+        mut each: impl FnMut(&[u8], Vec<Option<Vec<u8>>>) -> Outcome<()>,
+    ) -> Outcome<()> {
+        self.server.begin(question)?;
+        let Step::ColumnCount(count) = self.server.step()? else {
+            return Err(self.server.error());
+        };
+        let mut definitions = Vec::new();
+        for _ in 0..count {
+            if self.server.step()? != Step::ColumnDef {
+                return Err(self.server.error());
+            }
+            definitions.push(self.server.payload().to_vec());
+        }
+        let (_, mut opener) = open::definitions(keyed, items, &definitions, &self.state, false)?;
+        let shared = Arc::clone(&self.shared);
+        while !self.server.tracker.is_complete() {
+            match self.server.step()? {
+                Step::Row => {}
+                Step::Err => return Err(self.server.error()),
+                _ => continue,
+            }
+            let packet = self.server.connection.last_payload();
+            let mut cells = Vec::new();
+            opener.cells(packet, &shared.config.keys, |_, cell| {
+                cells.push(cell.map(<[u8]>::to_vec));
+                Ok(())
+            })?;
+            each(packet, cells)?;
+        }
+        self.meter.opened(opener.opened());
+        Ok(())
+    }
+
     /// Reads a result and writes it with its protected columns opened.
     /// Without `items`, no column is. Returns what opens its rows, for a cursor; `None` if there is
     /// no result.
