@@ -531,8 +531,10 @@ fn hundreds_of_silent_connections_keep_nobody_out() {
                 begin.elapsed()
             );
         }
-        let now = threads(&proxy);
-        assert!(now <= before + 34, "{now} threads, {before} before");
+        // Threads that have left the desk are there until the system has ended them.
+        let bound = before + 34;
+        let what = format!("{bound} threads at most, {} now", threads(&proxy));
+        wait_until(&what, Duration::from_secs(3), || threads(&proxy) <= bound);
     }
     // The proxy's own clients have not noticed.
     assert_eq!(proxy.connect().text("SELECT 1").expect("a row"), "1");
