@@ -5,10 +5,9 @@
 mod support;
 use support::*;
 
+use rand::RngExt;
 use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 on_both_servers!(
@@ -304,69 +303,7 @@ fn work_at(rng: &mut StdRng, kind: Kind) -> Vec<String> {
             _ => format!("DELETE FROM {{}}_beside.child WHERE id = {id}"),
         }
     };
-    let count = match rng.random_range(0..3) {
-        0 => rng.random_range(2..5),
-        _ => 1,
-    };
-    let mut statements: Vec<String> = (0..count).map(|_| statement(rng)).collect();
-    if count > 1 {
-        statements.insert(0, "BEGIN".into());
-        statements.push(["COMMIT", "ROLLBACK"][usize::from(rng.random_ratio(1, 4))].into());
-    }
-    statements
-}
-
-/// Affected rows, or the error of each statement; `None` if the server has undone it all for
-/// somebody else's sake.
-fn outcome(session: &mut Session, statements: &[String], database: &str) -> Option<Vec<String>> {
-    let mut outcomes = Vec::new();
-    for sql in statements {
-        match session.run(&sql.replace("{}", database)) {
-            Ok(done) => outcomes.push(done.affected.to_string()),
-            Err(failure) if failure.code == 1213 => {
-                session.must("ROLLBACK");
-                return None;
-            }
-            Err(failure) => outcomes.push(format!("error {}", failure.code)),
-        }
-    }
-    Some(outcomes)
-}
-
-/// Does the same in both databases while `work` runs; returns how much was done, and how often a
-/// deadlock was to be told of.
-fn beside_an_application(
-    [app, twin]: [&mut Session; 2],
-    kind: Kind,
-    seed: u64,
-    work: impl FnOnce() + Send,
-) -> [u64; 2] {
-    let over = AtomicBool::new(false);
-    let (done, undone) = (AtomicU64::new(0), AtomicU64::new(0));
-    std::thread::scope(|scope| {
-        let working = scope.spawn(|| {
-            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-            over.store(true, Ordering::Relaxed);
-            ended
-        });
-        let mut rng = StdRng::seed_from_u64(seed);
-        while !over.load(Ordering::Relaxed) {
-            let statements = work_at(&mut rng, kind);
-            let is = loop {
-                match outcome(app, &statements, "app") {
-                    Some(is) => break is,
-                    None => undone.fetch_add(1, Ordering::Relaxed),
-                };
-            };
-            let should = outcome(twin, &statements, "twin").expect("nobody else is there");
-            assert_eq!(is, should, "{statements:#?}");
-            done.fetch_add(1, Ordering::Relaxed);
-        }
-        if let Err(panic) = working.join().expect("caught") {
-            std::panic::resume_unwind(panic);
-        }
-    });
-    [done, undone].map(AtomicU64::into_inner)
+    one_or_a_transaction(rng, statement)
 }
 
 fn rows_are_those_of_twins_that_are_left_alone(kind: Kind) {
@@ -394,16 +331,19 @@ fn rows_are_those_of_twins_that_are_left_alone(kind: Kind) {
         &["app.t", "--rebuild"],
     ];
     for (seed, change) in changes.into_iter().enumerate() {
-        let counts = beside_an_application([&mut through, &mut plain], kind, seed as u64, || {
-            std::thread::sleep(Duration::from_millis(200));
-            let arguments = [change, &["--drop-old"]].concat();
-            let text = must_migrate(&server, Some(&proxy), &arguments);
-            assert!(text.contains(" 0 repaired"), "{change:?}: {text}");
-            for line in text.lines().filter(|line| line.contains("tried again")) {
-                announce(&format!("{change:?}: {line}"));
-            }
-            std::thread::sleep(Duration::from_millis(200));
-        });
+        let counts = beside_an_application(
+            [&mut through, &mut plain],
+            seed as u64,
+            |rng| work_at(rng, kind),
+            || {
+                let arguments = [change, &["--drop-old"]].concat();
+                let text = must_migrate(&server, Some(&proxy), &arguments);
+                assert!(text.contains(" 0 repaired"), "{change:?}: {text}");
+                for line in text.lines().filter(|line| line.contains("tried again")) {
+                    announce(&format!("{change:?}: {line}"));
+                }
+            },
+        );
         announce(&format!(
             "{change:?}: {} pieces of work, {} deadlocks",
             counts[0], counts[1]
@@ -450,24 +390,7 @@ fn a_killed_switch_is_ended_with_all_keys(kind: Kind) {
             (When::After, "--abort"),
         ] {
             let context = format!("{statement} {times} {ending}");
-            let cable = Cable::to(server.port());
-            cable.freeze_at(statement, times, when);
-            let mut child =
-                start_migration(migrate_at(&cable.address(), None, &["app.t", "--rebuild"]));
-            let mut has_ended = false;
-            wait_until(&context, Duration::from_secs(60), || {
-                has_ended = child.try_wait().expect("a child").is_some();
-                has_ended || cable.is_frozen()
-            });
-            assert!(!has_ended, "{context}: {}", end_of_migration(child).1);
-            child.kill().expect("kill -9");
-            child.wait().expect("a child");
-            drop(cable);
-            wait_until("its statements have ended", Duration::from_secs(20), || {
-                let sessions = session.must("SHOW FULL PROCESSLIST");
-                let mut cells = sessions.sets[0].rows.iter().flatten();
-                !cells.any(|cell| format!("{cell:?}").contains("onionskin"))
-            });
+            kill_at(&server, &["app.t", "--rebuild"], (statement, times, when));
             let (succeeded, text) = run_migration(migrate(&server, None, &["app.t", ending]));
             // Where the tables had changed their names, --abort says so, and is done.
             let was_switched = text.contains("were switched before the end came");

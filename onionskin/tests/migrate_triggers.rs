@@ -4,10 +4,9 @@
 mod support;
 use support::*;
 
+use rand::RngExt;
 use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 on_both_servers!(
@@ -216,33 +215,7 @@ fn work_at(rng: &mut StdRng) -> Vec<String> {
             _ => format!("DELETE FROM {{}}.t WHERE id = {id}"),
         }
     };
-    let count = match rng.random_range(0..3) {
-        0 => rng.random_range(2..5),
-        _ => 1,
-    };
-    let mut statements: Vec<String> = (0..count).map(|_| statement(rng)).collect();
-    if count > 1 {
-        statements.insert(0, "BEGIN".into());
-        statements.push(["COMMIT", "ROLLBACK"][usize::from(rng.random_ratio(1, 4))].into());
-    }
-    statements
-}
-
-/// Affected rows, or the error of each statement; `None` if the server has undone it all for
-/// somebody else's sake.
-fn outcome(session: &mut Session, statements: &[String], database: &str) -> Option<Vec<String>> {
-    let mut outcomes = Vec::new();
-    for sql in statements {
-        match session.run(&sql.replace("{}", database)) {
-            Ok(done) => outcomes.push(done.affected.to_string()),
-            Err(failure) if failure.code == 1213 => {
-                session.must("ROLLBACK");
-                return None;
-            }
-            Err(failure) => outcomes.push(format!("error {}", failure.code)),
-        }
-    }
-    Some(outcomes)
+    one_or_a_transaction(rng, statement)
 }
 
 fn every_change_runs_them_once(kind: Kind) {
@@ -266,36 +239,12 @@ fn every_change_runs_them_once(kind: Kind) {
         &["app.t", "--rebuild"],
     ];
     for (seed, change) in changes.into_iter().enumerate() {
-        let (over, done) = (AtomicBool::new(false), AtomicU64::new(0));
-        std::thread::scope(|scope| {
-            let working = scope.spawn(|| {
-                let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-                    std::thread::sleep(Duration::from_millis(200));
-                    let arguments = [change, &["--drop-old"]].concat();
-                    let text = must_migrate(&server, Some(&proxy), &arguments);
-                    assert!(text.contains(" 0 repaired"), "{change:?}: {text}");
-                    std::thread::sleep(Duration::from_millis(200));
-                }));
-                over.store(true, Ordering::Relaxed);
-                ended
+        let [done, _] =
+            beside_an_application([&mut through, &mut plain], seed as u64, work_at, || {
+                let arguments = [change, &["--drop-old"]].concat();
+                let text = must_migrate(&server, Some(&proxy), &arguments);
+                assert!(text.contains(" 0 repaired"), "{change:?}: {text}");
             });
-            let mut rng = StdRng::seed_from_u64(seed as u64);
-            while !over.load(Ordering::Relaxed) {
-                let statements = work_at(&mut rng);
-                let is = loop {
-                    if let Some(is) = outcome(&mut through, &statements, "app") {
-                        break is;
-                    }
-                };
-                let should = outcome(&mut plain, &statements, "twin").expect("nobody else");
-                assert_eq!(is, should, "{statements:#?}");
-                done.fetch_add(1, Ordering::Relaxed);
-            }
-            if let Err(panic) = working.join().expect("caught") {
-                std::panic::resume_unwind(panic);
-            }
-        });
-        let done = done.into_inner();
         announce(&format!("{change:?}: {done} pieces of work"));
         assert!(done > 20, "{change:?}: {done}");
         // A deadlock undoes numbers of the audit with its rows, but does not give them back.
@@ -313,32 +262,6 @@ fn every_change_runs_them_once(kind: Kind) {
     assert_eq!(triggers(&mut session, "app"), before);
     nothing_is_left(&mut session);
     proxy.assert_healthy();
-}
-
-/// Kills a migration at a statement.
-fn kill_at(
-    server: &Server,
-    session: &mut Session,
-    (statement, times, when): (&str, u32, When),
-    arguments: &[&str],
-) {
-    let cable = Cable::to(server.port());
-    cable.freeze_at(statement, times, when);
-    let mut child = start_migration(migrate_at(&cable.address(), None, arguments));
-    let mut has_ended = false;
-    wait_until(statement, Duration::from_secs(60), || {
-        has_ended = child.try_wait().expect("a child").is_some();
-        has_ended || cable.is_frozen()
-    });
-    assert!(!has_ended, "{statement}: {}", end_of_migration(child).1);
-    child.kill().expect("kill -9");
-    child.wait().expect("a child");
-    drop(cable);
-    wait_until("its statements have ended", Duration::from_secs(20), || {
-        let sessions = session.must("SHOW FULL PROCESSLIST");
-        let mut cells = sessions.sets[0].rows.iter().flatten();
-        !cells.any(|cell| format!("{cell:?}").contains("onionskin"))
-    });
 }
 
 /// Kills a migration at statements of its switch, and ends it by `--resume` or `--abort`. What is
@@ -375,7 +298,7 @@ fn a_killed_switch_is_ended_with_all_triggers(kind: Kind) {
         ] {
             let context = format!("{statement} {times} {when:?} {ending}");
             let point = (statement, times, when);
-            kill_at(&server, &mut session, point, &["app.t", "--rebuild"]);
+            kill_at(&server, &["app.t", "--rebuild"], point);
             session.must("DELETE FROM audit");
             let changes = [
                 ("INSERT INTO t (id, n) VALUES (7000, 1)", 2),
@@ -428,7 +351,7 @@ fn a_table_without_some_of_them_refuses_changes(kind: Kind) {
             session.text(phase).is_ok_and(|phase| phase == "reverse")
         });
         let point = ("SET @onionskin_migration = NULL", 1, When::Before);
-        kill_at(&server, &mut session, point, &["app.t", "--roll-back"]);
+        kill_at(&server, &["app.t", "--roll-back"], point);
         assert!(end_of_migration(feeding).0);
         for sql in [
             "INSERT INTO t (id) VALUES (1), (7000)",
@@ -459,7 +382,7 @@ fn a_checkpoint_does_not_choose_what_is_made(kind: Kind) {
         // There the rename comes when the lock is given back.
         Kind::MariaDb => ("DROP TRIGGER IF EXISTS `app`.`gone`", 1, When::Before),
     };
-    kill_at(&server, &mut session, point, &["app.t", "--rebuild"]);
+    kill_at(&server, &["app.t", "--rebuild"], point);
     let state = session
         .text("SELECT HEX(state) FROM t_onionskin WHERE id = 1")
         .unwrap();

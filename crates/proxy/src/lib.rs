@@ -40,8 +40,6 @@
 mod age;
 mod bind;
 mod by_name;
-mod cascades;
-mod cascading_keys;
 mod catalog;
 mod config;
 mod copy;
@@ -55,13 +53,13 @@ mod explain;
 mod faults;
 mod filled;
 mod finish;
+mod foreign_keys;
 mod functions;
 mod gate;
 mod hex;
 #[doc(hidden)]
 pub mod hot_path;
 mod keep_alive;
-mod letters;
 mod listener;
 mod live;
 mod login;

@@ -32,6 +32,7 @@
 mod cable;
 mod cli;
 mod far;
+mod killed;
 mod liar;
 mod migration;
 mod pair;
@@ -49,6 +50,7 @@ mod twin;
 pub use cable::{Cable, When};
 pub use cli::{Cli, CliOutput};
 pub use far::{Far, own_address};
+pub use killed::{Point, its_statements_have_ended, kill, kill_at};
 pub use liar::Liar;
 pub use migration::{
     assert_equal_audits, assert_same_rows, audit, end_of_migration, logging_server, migrate,
@@ -65,7 +67,10 @@ pub use search::{Pattern, find_all};
 pub use server::{Binlog, Kind, Server, ServerOptions, TestUser};
 pub use session::{Failure, Outcome, ResultSet, Session};
 pub use sysbench::{Sysbench, SysbenchReport};
-pub use twin::{assert_equal_to_twin, beside_a_writer, table_and_twin};
+pub use twin::{
+    assert_equal_to_twin, beside_a_writer, beside_an_application, one_or_a_transaction,
+    table_and_twin,
+};
 
 use std::collections::BTreeSet;
 use std::net::TcpListener;

@@ -36,11 +36,11 @@ use onionskin_wire::{Capabilities, Connection, WireError};
 
 use crate::Shared;
 use crate::bind::Buffers;
-use crate::cascading_keys::Cascades;
 use crate::catalog::{Account, PlanSpace};
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
+use crate::foreign_keys::KeyAnswers;
 use crate::functions::kept::Functions;
 use crate::live::Live;
 use crate::login::Login;
@@ -81,7 +81,7 @@ pub(crate) struct Session {
     /// `LOCK TABLES` is in force: a transaction of ours would end it.
     pub locked_tables: bool,
     /// What the server has said of keys to which others refer.
-    pub(crate) cascades: Cascades,
+    pub(crate) key_answers: KeyAnswers,
     /// Whether the server's full-text indexes take gram tokens, once it was asked.
     pub indexes_tokens: Option<bool>,
     /// The client's `sql_select_limit`, while the server's is lifted.
@@ -196,7 +196,7 @@ impl Session {
             diagnostics: Diagnostics::default(),
             unique_keys: UniqueKeys::default(),
             locked_tables: false,
-            cascades: Cascades::default(),
+            key_answers: KeyAnswers::default(),
             indexes_tokens: None,
             lifted_limit: None,
             has_savepoints: false,

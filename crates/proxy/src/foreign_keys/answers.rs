@@ -11,7 +11,7 @@ const MOST: usize = 100;
 
 /// The tables that answers have named, by question.
 #[derive(Default)]
-pub(crate) struct Cascades(HashMap<String, Answer>);
+pub(crate) struct KeyAnswers(HashMap<String, Answer>);
 
 struct Answer {
     asked: Instant,
@@ -20,7 +20,7 @@ struct Answer {
     found: Option<String>,
 }
 
-impl Cascades {
+impl KeyAnswers {
     /// The answer, if it is no older than a second and than any definition.
     pub fn known(&self, question: &str, generation: u64) -> Option<Option<String>> {
         let answer = self.0.get(question)?;

@@ -7,7 +7,10 @@
 //!
 //! - Under IGNORE servers skip the row.
 //! - A text that changes in letter case alone has the same token, so to the server it is the same
-//!   key: whatever the foreign key says, even RESTRICT, is not done ([`crate::letters`]).
+//!   key: whatever the foreign key says, even RESTRICT, is not done ([`letters`]).
+
+mod answers;
+mod letters;
 
 use std::time::Instant;
 
@@ -20,6 +23,8 @@ use crate::bind::stored_columns;
 use crate::catalog::{KeyedPlan, literal};
 use crate::error::{Failure, Outcome};
 use crate::session::{Execution, Session};
+
+pub(crate) use self::answers::KeyAnswers;
 
 impl Session {
     /// Refuses a statement that may leave undone what a foreign key says, without an error of the
@@ -147,7 +152,7 @@ impl Session {
     /// The first table of an answer, rows of which are tables and comments of their columns.
     fn child_by(&mut self, sql: String, actions: Actions) -> Outcome<Option<String>> {
         let generation = self.account.generation();
-        if let Some(found) = self.cascades.known(&sql, generation) {
+        if let Some(found) = self.key_answers.known(&sql, generation) {
             return Ok(found);
         }
         let asked = Instant::now();
@@ -161,7 +166,7 @@ impl Session {
             };
             counts.then(|| String::from_utf8_lossy(&table).into_owned())
         });
-        self.cascades.note(sql, generation, asked, found.clone());
+        self.key_answers.note(sql, generation, asked, found.clone());
         Ok(found)
     }
 
