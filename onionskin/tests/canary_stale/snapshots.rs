@@ -1,0 +1,139 @@
+//! Sessions that see the past: snapshots of transactions, and questions that share one.
+
+use super::*;
+
+/// MySQL reads information_schema in the transaction's snapshot. A session whose transaction began
+/// before a table became protected must not take it for plain, nor tell other sessions so; and one
+/// that was protected then is not for ever.
+pub fn a_transaction_that_sees_the_past(kind: Kind) {
+    let Some(mut two) = Two::start(kind) else {
+        return;
+    };
+    two.plain("other");
+    two.plain("remade");
+    let begin = |session: &mut Session| {
+        session.must("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+        session.must("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+        session.must("SELECT COUNT(*) FROM other");
+    };
+    let mut old = two.here.connect_to("app");
+    let mut fresh = two.here.connect_to("app");
+    for session in [&mut old, &mut fresh] {
+        session.must(&format!(
+            "INSERT INTO remade (name, open) VALUES ('before', '{CONTROL}')"
+        ));
+    }
+    begin(&mut old);
+    two.becomes_protected("remade");
+    two.protected("made");
+    sleep(A_SECOND);
+    // with what the old one sees, all sessions of the account were served
+    for round in 0..3 {
+        let insert = |table: &str, secret: &str| {
+            format!("INSERT INTO {table} (name, open) VALUES ('{secret}', '{CONTROL}')")
+        };
+        for table in ["remade", "made"] {
+            let secret = two.secret();
+            // the server itself refuses some of them; what counts is what it has seen
+            let _ = old.run(&insert(table, &secret));
+            let secret = two.secret();
+            fresh.must(&insert(table, &secret));
+            two.reads(table, &secret);
+            let secret = two.secret();
+            let sql = format!("SELECT COUNT(*) FROM {table} WHERE name = '{secret}'");
+            let _ = old.run(&sql);
+        }
+        if round == 1 {
+            sleep(A_SECOND);
+        }
+    }
+    let prepared = "INSERT INTO remade (name, open) VALUES (?, ?)";
+    if let Ok(prepared) = old.conn().prep(prepared) {
+        let secret = two.secret();
+        let _ = old.conn().exec_drop(&prepared, (&secret, CONTROL));
+    }
+    old.must("ROLLBACK");
+    let secret = two.secret();
+    old.must(&format!(
+        "INSERT INTO remade (name, open) VALUES ('{secret}', '{CONTROL}')"
+    ));
+    two.reads("remade", &secret);
+
+    // a long transaction over protected tables that nobody touches goes on
+    let mut long = two.here.connect_to("app");
+    two.elsewhere
+        .connect_to("app")
+        .must("CREATE VIEW shown AS SELECT id, name FROM made");
+    two.elsewhere
+        .connect_to("app")
+        .must("CREATE VIEW plain AS SELECT id FROM other");
+    sleep(A_SECOND);
+    begin(&mut long);
+    long.must("SELECT COUNT(*) FROM plain");
+    for _ in 0..3 {
+        sleep(A_SECOND);
+        let secret = two.secret();
+        long.must(&format!(
+            "INSERT INTO made (name, open) VALUES ('{secret}', '{CONTROL}')"
+        ));
+        let sql = format!("SELECT COUNT(*) FROM made WHERE name = '{secret}'");
+        assert_eq!(long.text(&sql).unwrap(), "1");
+        assert_eq!(long.text(&sql.replace("made", "shown")).unwrap(), "1");
+        long.must("SELECT COUNT(*) FROM plain");
+    }
+    long.must("COMMIT");
+    two.conclude();
+}
+
+/// Without autocommit, the questions of a look-up are answered in one snapshot on MySQL. What the
+/// later ones find is as old as the first: it is not taken for what there is now, so that no new
+/// table is taken for none.
+pub fn questions_that_share_a_past(kind: Kind) {
+    let Some(mut two) = Two::start(kind) else {
+        return;
+    };
+    two.server
+        .connect()
+        .must("CREATE TABLE app.control (id INT)");
+    let control = format!("SELECT id FROM control WHERE '{CONTROL}' <> ''");
+    two.here.connect_to("app").must(&control);
+    let is_over = AtomicBool::new(false);
+    let proxy = &two.here;
+    let mut failed = Vec::new();
+    thread::scope(|scope| {
+        for asker in 0..3 {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                let mut session = proxy.connect_to("app");
+                session.must("SET autocommit = 0");
+                let mut n = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    // names that nobody knows yet, in databases that come and go
+                    let _ = session.run(&format!("SELECT 1 FROM new{}.unknown{asker}_{n}", n % 3));
+                    let _ = session.run("COMMIT");
+                    n += 1;
+                }
+            });
+        }
+        let mut session = proxy.connect();
+        let begun = Instant::now();
+        for n in 0.. {
+            if begun.elapsed() > Duration::from_secs(12) {
+                break;
+            }
+            let database = format!("new{}", n % 3);
+            session.must(&format!("CREATE DATABASE {database}"));
+            session.must(&format!("USE {database}"));
+            session
+                .must("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(60) ENCRYPTED FOR (eq))");
+            for id in 0..4 {
+                let sql = format!("INSERT INTO t (id, name) VALUES ({id}, '{SECRET}')");
+                failed.extend(session.run(&sql).err().map(|failure| failure.to_string()));
+            }
+            session.must(&format!("DROP DATABASE {database}"));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(failed, [""; 0]);
+    two.conclude();
+}
