@@ -6,7 +6,6 @@
 mod metrics;
 #[path = "admin/status.rs"]
 mod status;
-mod support;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     ready_while_the_server_is,
@@ -475,7 +474,7 @@ fn requests_are_bounded() {
         status(b"GET /live HTTP/1.1\r\nbad header\r\n\r\n"),
         Some(400)
     );
-    assert_eq!(status(&support::noise(4000, 7)), Some(400));
+    assert_eq!(status(&onionskin_testkit::noise(4000, 7)), Some(400));
     // Time: silence, and a head that drips.
     let begin = Instant::now();
     assert_eq!(status(b"GET /live HTTP/1.1\r\n"), Some(408));

@@ -1,9 +1,7 @@
 //! ALTER TABLE in its less usual forms, views that show nothing protected, SHOW as a prepared
 //! statement: beside a plain twin.
 
-mod support;
-
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     columns_and_indexes,

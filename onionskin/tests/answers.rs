@@ -3,10 +3,9 @@
 //! Behind every statement stands a question with a fresh number. The refusals here are those that
 //! come when something was sent already; faults are injected where no statement is known to fail.
 
-mod support;
 use ::mysql::Value;
 use ::mysql::prelude::Queryable;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     limits_are_read_as_the_server_reads_them,

@@ -39,6 +39,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
     ),
     ("backup", &["rowstream", "keys", "crypt"]),
     ("bench", &[]),
+    ("testkit", &["rowstream", "keys"]),
 ];
 
 fn metadata() -> Metadata {

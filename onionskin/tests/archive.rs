@@ -1,8 +1,6 @@
 //! `onionskin archive` and `restore --binlogs`: sealed segments that are binlog files, without gaps
 //! through kills, and a server brought to a named transaction.
 
-mod support;
-
 #[path = "archive/gaps.rs"]
 mod gaps;
 
@@ -16,7 +14,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use gaps::gaps_are_named;
-use support::*;
+use onionskin_testkit::*;
 use tempfile::TempDir;
 
 on_both_servers!(

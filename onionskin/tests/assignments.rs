@@ -2,10 +2,8 @@
 //! and count a row as changed if it differs in the end. With a scratch engine UPDATEs do just that;
 //! without one, and behind ON DUPLICATE KEY UPDATE, they are refused. Nothing else is ever stored.
 
-mod support;
-
 use ::mysql::Value;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     updates_assign_from_left_to_right,

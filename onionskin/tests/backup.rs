@@ -1,12 +1,10 @@
 //! `onionskin backup` and `restore`: a running server into a sealed file, and back into a server
 //! with the same rows.
 
-mod support;
-
+use onionskin_testkit::*;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use support::*;
 
 #[test]
 fn a_physical_backup_comes_back_as_a_server() {

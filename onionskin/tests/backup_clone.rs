@@ -1,12 +1,10 @@
 //! Backups of MySQL by its clone plugin: sealed, verified to the page, started on, restored; and
 //! what is refused.
 
-mod support;
-
+use onionskin_testkit::*;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use support::*;
 
 const CLONED: [&str; 5] = [
     "app.one",

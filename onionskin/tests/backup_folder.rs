@@ -1,9 +1,7 @@
 //! A folder of backups: listed, continued by incremental ones, pruned.
 
-mod support;
-
+use onionskin_testkit::*;
 use std::fs;
-use support::*;
 
 /// Makes a backup in `backups`, and returns the name of its file. Names tell seconds, so they are
 /// changed to `name`.

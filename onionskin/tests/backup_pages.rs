@@ -1,10 +1,8 @@
 //! Page checksums in all the formats that servers write: `verify` checks them, or says how many it
 //! could not.
 
-mod support;
-
+use onionskin_testkit::*;
 use std::fs;
-use support::*;
 
 const COLUMNS: &str = "(id INT PRIMARY KEY, c VARCHAR(200), KEY (c))";
 

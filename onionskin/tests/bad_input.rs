@@ -2,9 +2,8 @@
 //! disappear, values without measure. The answer is a clear error or a clean close; other sessions
 //! do not notice, nothing panics, and no plaintext is stored.
 
-mod support;
+use onionskin_testkit::*;
 use std::time::Duration;
-use support::*;
 
 on_both_servers!(
     broken_packets_during_login,

@@ -2,8 +2,6 @@
 //! and be slow. Nobody else notices, and the server does not block the proxy's address
 //! (`max_connect_errors`).
 
-mod support;
-
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -12,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     no_broken_login_is_counted,

@@ -1,8 +1,6 @@
 //! `onionskin bench`: every scenario in its smallest form on real servers, what is declared void,
 //! what is refused, and that nothing is left behind.
 
-mod support;
-
 use std::{
     fs,
     io::{BufRead, BufReader, Read},
@@ -13,7 +11,7 @@ use std::{
 };
 
 use onionskin_bench::report::{Report, Status};
-use support::*;
+use onionskin_testkit::*;
 use tempfile::TempDir;
 
 /// A place for temporary servers and for reports, to be looked at afterwards.
@@ -348,7 +346,7 @@ fn a_signal_leaves_a_valid_report_and_nothing_else() {
     };
     wait_until("a load", Duration::from_secs(90), loaded);
     std::thread::sleep(Duration::from_millis(4000));
-    support::signal("INT", child.id());
+    onionskin_testkit::signal("INT", child.id());
     let status = child.wait().expect("it ends");
     assert_eq!(status.code(), Some(1));
     place.assert_clean();
@@ -393,7 +391,7 @@ fn a_full_run_states_its_time_first() {
     let mut said = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut first = String::new();
     said.read_line(&mut first).expect("a line");
-    support::signal("INT", child.id());
+    onionskin_testkit::signal("INT", child.id());
     let mut rest = String::new();
     said.read_to_string(&mut rest).expect("text");
     assert_eq!(child.wait().expect("it ends").code(), Some(1), "{rest}");

@@ -1,7 +1,6 @@
 //! The binlog followed on real servers: every type's images equal what SELECT says, whole
 //! transactions, resuming, refusals.
 
-mod support;
 #[path = "binlog/types.rs"]
 mod types;
 
@@ -14,8 +13,8 @@ use onionskin_rowstream::binlog::{
     Transaction, Value, requirements,
 };
 use onionskin_rowstream::client::{Address, Client, ConnectOptions};
+use onionskin_testkit::*;
 use onionskin_wire::auth::{LinkTrust, ServerKey};
-use support::*;
 
 on_both_servers!(
     images_of_every_type_equal_what_select_says,

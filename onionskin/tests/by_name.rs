@@ -2,10 +2,8 @@
 //! IMMEDIATE. Answers are a plain server's, and a text that touches something protected never
 //! reaches the server.
 
-mod support;
-
 use ::mysql::ChangeUserOpts;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     texts_run_with_the_values_of_variables,
@@ -32,7 +30,7 @@ fn alike(stage: &mut Pair, sql: &str) {
     let (a, b) = (stage.plain.run(sql), stage.protected.run(sql));
     match (a, b) {
         (Ok(a), Ok(b)) => {
-            let shape = |o: &support::Outcome| -> Vec<_> {
+            let shape = |o: &onionskin_testkit::Outcome| -> Vec<_> {
                 let sets = o.sets.iter();
                 sets.map(|s| {
                     let columns: Vec<_> = s.columns.iter().map(|c| (c.0.clone(), c.1)).collect();
@@ -41,7 +39,7 @@ fn alike(stage: &mut Pair, sql: &str) {
                 .collect()
             };
             assert_eq!(shape(&a), shape(&b), "{sql}");
-            let counts = |o: &support::Outcome| (o.affected, o.insert_id, o.warnings);
+            let counts = |o: &onionskin_testkit::Outcome| (o.affected, o.insert_id, o.warnings);
             assert_eq!(counts(&a), counts(&b), "{sql}");
         }
         (Err(a), Err(b)) => {

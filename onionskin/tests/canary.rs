@@ -6,8 +6,6 @@
 //! Each place is also searched for a value that *is* there, the content of an unprotected column,
 //! which shows that the search works.
 
-mod support;
-
 #[path = "canary/statements.rs"]
 mod statements;
 
@@ -15,8 +13,8 @@ mod statements;
 mod hidden;
 use ::mysql::Value;
 use hidden::{blanks_beyond_ascii, read_otherwise_by_servers, statements_by_other_ids};
+use onionskin_testkit::*;
 use statements::{fail_in_every_way, mangle, write_prepared, write_what_must_succeed};
-use support::*;
 
 on_both_servers!(with_statement_binlog, with_row_binlog);
 

@@ -6,8 +6,6 @@
 //! unprotected column, which is there, shows that the search works. The look-ups that this rests on
 //! are counted, and tell no words of statements.
 
-mod support;
-
 #[path = "canary_stale/accounts.rs"]
 mod accounts;
 #[path = "canary_stale/snapshots.rs"]
@@ -19,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use ::mysql::prelude::Queryable;
 use accounts::{accounts_that_see_no_columns, roles_see_other_tables};
+use onionskin_testkit::*;
 use snapshots::{a_transaction_that_sees_the_past, questions_that_share_a_past};
-use support::*;
 
 on_both_servers!(
     a_table_becomes_protected,

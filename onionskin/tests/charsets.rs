@@ -6,8 +6,6 @@
 //! The tables behind this (`crates/value/charsets`) are compared with both servers, every character
 //! of every set and every weight of every collation.
 
-mod support;
-
 #[path = "charsets/columns.rs"]
 mod columns;
 
@@ -28,11 +26,11 @@ use ::mysql::prelude::Queryable;
 use columns::{one_set, unique_keys};
 use connections::{answer, connections, connections_that_convert, filled, is_refusal};
 use members::{members, members_that_are_refused};
+use onionskin_testkit::*;
 use onionskin_value::{
     Charset, Collation, Escape, Family, Input, LikePattern, SqlType, cmp, weight,
 };
 use quotes::texts_that_hide_quotes;
-use support::*;
 use weights::tables_are_the_servers;
 
 on_both_servers!(columns_and_connections, tables_are_the_servers);

@@ -1,10 +1,8 @@
 //! CHECK constraints over protected columns: the proxy judges values as the server does, and the
 //! server says the rest.
 
-mod support;
-
 use ::mysql::Value;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     values_are_judged_as_the_server_judges_them,

@@ -2,10 +2,9 @@
 //! with a password and behave: every authentication plugin, with and without TLS, over either kind
 //! of back-end connection.
 
-mod support;
 use ::mysql::prelude::Queryable;
 use ::mysql::{ChangeUserOpts, OptsBuilder};
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     every_login_over_tcp,

@@ -2,11 +2,9 @@
 //! that failed or went wrong there answer here as a plain server does. The numbers are of the
 //! issues in the trackers of acra, ShardingSphere and their like.
 
-mod support;
-
 use ::mysql::Value;
 use ::mysql::prelude::Queryable;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     plaintext_is_never_stored_silently,

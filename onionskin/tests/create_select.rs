@@ -2,13 +2,11 @@
 //! definition, rows and answers are as from a plain server, and what cannot be done leaves nothing
 //! behind.
 
-mod support;
-
 #[path = "scratch/findings.rs"]
 mod findings;
 use ::mysql::Value;
 use findings::{Findings, tell};
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     definitions_and_rows_are_a_plain_servers,

@@ -1,14 +1,12 @@
 //! Defaults of protected columns that are computed, and ON UPDATE CURRENT_TIMESTAMP: definitions,
 //! rows and answers are as from a plain server, or the statement is refused.
 
-mod support;
-
 #[path = "scratch/findings.rs"]
 mod findings;
 use ::mysql::{LocalInfileHandler, Value};
 use findings::{Told, tell};
+use onionskin_testkit::*;
 use std::io::Write;
-use support::*;
 
 on_both_servers!(
     definitions_are_shown_as_on_a_plain_server,

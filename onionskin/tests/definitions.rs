@@ -1,13 +1,12 @@
 //! Definitions are read part by part: a word is a name, a keyword or an option by its place, and
 //! what is refused is named.
 
-mod support;
-
 #[path = "definitions/partitions.rs"]
 mod partitions;
 #[path = "definitions/rows.rs"]
 mod rows;
 
+use onionskin_testkit::*;
 use partitions::{
     partitions_are_changed, partitions_stand_behind_the_columns, rows_do_not_move_between_tables,
     versions_are_refused,
@@ -16,7 +15,6 @@ use rows::{
     a_default_is_sealed_for_rows, cells_of_new_columns_are_their_tables,
     filled_columns_are_ordinary, rows_that_need_values_of_their_own,
 };
-use support::*;
 
 on_both_servers!(
     words_are_no_names,

@@ -2,11 +2,9 @@
 //! the process. Each is answered with an error in time, in each way in which a text can come, and a
 //! session that was open before still works.
 
-mod support;
-
 use std::time::{Duration, Instant};
 
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     deep_statements_are_errors,

@@ -28,8 +28,6 @@
 //! - `ONIONSKIN_TEST_DIRECT=1` compares a plain server with a plain server, which checks the test
 //!   itself.
 
-mod support;
-
 #[path = "differential/answers.rs"]
 mod answers;
 #[path = "differential/assigned_twice.rs"]
@@ -96,12 +94,12 @@ mod values;
 mod writes;
 
 use lane::{Lane, Report};
+use onionskin_testkit::*;
 use random::Random;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use support::*;
 
 on_both_servers!(equal_or_refused, sessions_are_equal_or_refused);
 

@@ -1,10 +1,8 @@
 //! The text of error 1062 quotes the key of the row that is there already. Applications read it.
 //! It is the plain server's text, or says `(protected)` where the value is not known for certain.
 
-mod support;
-
 use ::mysql::Value;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     a_duplicate_is_quoted_as_by_a_plain_server,

@@ -1,9 +1,7 @@
 //! Answers in which the scratch engine's own tables differ from InnoDB's: unless it is told not to
 //! optimize, and where MySQL cannot open a temporary table twice.
 
-mod support;
-
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     conditions_within_an_index,

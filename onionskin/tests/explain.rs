@@ -1,10 +1,8 @@
 //! `onionskin explain`, as a user calls it.
 
-mod support;
-
 use std::process::{Command, Stdio};
 
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     what_becomes_of_a_statement_is_told,

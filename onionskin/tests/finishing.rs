@@ -2,9 +2,8 @@
 //! than their order keys, groups and sums over protected columns, changes of rows that only look
 //! like matches to the server.
 
-mod support;
 use ::mysql::Value;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     ranges_over_long_texts,

@@ -1,8 +1,6 @@
 //! Foreign keys under a wildcard of `[protect]`, as frameworks define them: ids that the server
 //! makes stay plaintext, and so does what refers to them, whenever the key is defined.
 
-mod support;
-
 #[path = "foreign_keys/actions.rs"]
 mod actions;
 #[path = "foreign_keys/attacks.rs"]
@@ -35,7 +33,7 @@ use letters::{
     ignore_is_refused_behind_another_cascade, other_letters_of_a_referenced_key_are_refused,
     views_do_not_hide_a_referenced_key,
 };
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     ids_without_a_sign_are_referred_to,

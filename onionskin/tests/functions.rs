@@ -1,17 +1,15 @@
 //! Cryptographic functions that the proxy computes: the same results as the server's, and neither
 //! key nor text on the server.
 
-mod support;
-
 #[path = "functions/places.rs"]
 mod places;
 
 use ::mysql::Value;
 use ::mysql::prelude::Queryable;
+use onionskin_testkit::*;
 use places::{calls_are_computed_where_they_stand, what_is_not_understood_is_refused};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use support::*;
 
 on_both_servers!(
     results_are_the_servers,

@@ -1,8 +1,7 @@
 //! The harness itself: a plain server starts, answers, restarts, and takes sysbench and the
 //! clients; a search finds.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(a_private_server_works);
 

@@ -4,11 +4,10 @@
 //! Whatever a peer says, the proxy neither panics nor hangs nor grows, it sends no value to the
 //! server, and what it returns of a protected column was stored there.
 
-mod support;
 use ::mysql::Value;
+use onionskin_testkit::*;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use support::*;
 
 on_both_servers!(
     a_lying_server_gets_no_value_and_makes_none,

@@ -2,14 +2,12 @@
 //! settings for the backup. Whoever restores gives it nothing: no file is read or written, no
 //! command runs, and no secret is in the environment of other programs.
 
-mod support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     texts_that_no_server_logs_are_not_replayed,

@@ -4,10 +4,9 @@
 //! Whatever the source says, the program ends by itself, with an error or without, within its
 //! bounds of time and memory; and afterwards it works with the same server that tells the truth.
 
-mod support;
+use onionskin_testkit::*;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
-use support::*;
 
 on_both_servers!(
     an_archive_of_lies_ends,

@@ -2,12 +2,11 @@
 //! of them share a server, tables change through one while the other works, and every answer is
 //! right.
 
-mod support;
+use onionskin_testkit::*;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use support::*;
 
 on_both_servers!(
     killed_under_load_nothing_acknowledged_is_lost,

@@ -28,6 +28,7 @@ const LARGEST: &[(&str, usize)] = &[
     ("migrate", 2),
     ("backup", 2),
     ("bench", 2),
+    ("testkit", 2),
 ];
 
 /// A module, by the names on its path from the crate's root.

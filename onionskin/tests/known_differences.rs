@@ -3,9 +3,7 @@
 //!
 //! No proxy takes part. A test that fails says that a server has changed: then its entry may go.
 
-mod support;
-
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(a_plain_server_makes_each_difference_itself);
 

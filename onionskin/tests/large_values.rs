@@ -1,11 +1,9 @@
 //! Values as long as the server's `max_allowed_packet` allows are stored as without the proxy; what
 //! does not fit is an error, and the session goes on.
 
-mod support;
-
 use ::mysql::Value;
 use ::mysql::prelude::Queryable;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     values_towards_the_limit_as_text,

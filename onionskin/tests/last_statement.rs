@@ -2,9 +2,7 @@
 //! warnings, errors, `FOUND_ROWS()`; and what the words around a statement must not change. All of
 //! it is a plain server's, or refused.
 
-mod support;
-
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     warnings_outlive_statements_without_tables,

@@ -1,11 +1,9 @@
 //! LIKE: the matcher against both servers, and protected columns against plain ones, with the
 //! capability `like` and without.
 
-mod support;
-
 #[path = "like/conditions.rs"]
 mod conditions;
-use support::*;
+use onionskin_testkit::*;
 
 #[path = "like/matcher.rs"]
 mod matcher;

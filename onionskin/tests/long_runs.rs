@@ -1,10 +1,8 @@
 //! What runs of a million statements found, made small: each story once differed from a plain
 //! server. Now it is the same, or refused.
 
-mod support;
-
 use ::mysql::Value;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     bits_are_those_of_their_own_row,

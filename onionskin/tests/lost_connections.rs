@@ -1,17 +1,15 @@
 //! A client's connection ends when its server's does, as it would without the proxy, and the other
 //! way round.
 
-mod support;
-
 #[path = "lost_connections/drivers.rs"]
 mod drivers;
 use std::time::{Duration, Instant};
 
 use drivers::{pools_of_go, pools_of_node, pools_of_python};
+use onionskin_testkit::*;
 use onionskin_wire::messages::{ErrPacket, SslRequest};
 use onionskin_wire::tls::{ServerVerification, client_config};
 use onionskin_wire::{Capabilities, Connection, Transport, WireError};
-use support::*;
 
 on_both_servers!(
     an_idle_session_ends_when_the_server_ends_it,

@@ -1,7 +1,5 @@
 //! Tables change while they are written, and afterwards hold exactly what was written.
 
-mod support;
-
 #[path = "migrate/writers.rs"]
 mod writers;
 
@@ -15,7 +13,7 @@ mod names;
 mod fixed_binary;
 use fixed_binary::uuid_and_inet_are_carried;
 use names::{keys_to_a_table_with_an_accent, tables_with_nearly_the_same_name};
-use support::*;
+use onionskin_testkit::*;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

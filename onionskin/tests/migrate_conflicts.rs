@@ -1,7 +1,6 @@
 //! What a migration says of rows that the new table does not take.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 use onionskin_keys::KeySet;
 

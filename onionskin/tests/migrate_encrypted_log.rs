@@ -1,8 +1,7 @@
 //! Migrations on servers that encrypt their binary log. A server sends its replicas plain events,
 //! whatever lies in its files.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,7 +1,6 @@
 //! What a migration waits for, what interrupts it, and the way back.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};

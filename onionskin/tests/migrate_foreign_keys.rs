@@ -2,8 +2,7 @@
 //! neighbours are written. The keys go with the table, and rows are those of twins that are left
 //! alone.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 use rand::RngExt;
 use rand::rngs::StdRng;

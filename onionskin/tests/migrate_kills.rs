@@ -2,8 +2,7 @@
 //! which tables change their names or vanish. A second call of the same command ends the work, and
 //! nothing is lost.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 use std::process::Child;
 use std::sync::Barrier;

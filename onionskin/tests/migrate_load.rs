@@ -1,8 +1,7 @@
 //! Tables are migrated under applications that know nothing of it: sysbench, unmodified, and
 //! readers through the proxy.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

@@ -1,12 +1,10 @@
 //! `onionskin migrate --modify`: a protected column gets another definition, from ciphertext to
 //! ciphertext. A plain table on the same server, changed by ALTER TABLE, says what must come of it.
 
-mod support;
-
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     values_become_what_alter_table_makes_of_them,

@@ -1,8 +1,7 @@
 //! Migrations over networks that break, servers that end connections, and a server that lets a
 //! writer by.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 use std::sync::Barrier;
 use std::thread;

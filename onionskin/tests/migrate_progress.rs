@@ -1,7 +1,6 @@
 //! What a migration tells while it runs: the bar in a terminal, and `--status` from another one.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -201,7 +200,7 @@ fn a_signal_says_how_to_go_on(kind: Kind) {
             listed.contains(&format!(" of about {ROWS} rows")),
             "{listed}"
         );
-        support::signal(signal, child.id());
+        onionskin_testkit::signal(signal, child.id());
         let (succeeded, text) = end_of_migration(child);
         assert!(!succeeded, "{text}");
         if signal != "KILL" {

@@ -4,8 +4,7 @@
 //! Which cases matter is known from what other tools for this purpose test; every story is told in
 //! our own words.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     stories_end_as_with_alter_table,

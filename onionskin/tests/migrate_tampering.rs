@@ -5,8 +5,7 @@
 //! Every test ends with a search of all of the server's files, its general log among them, for the
 //! values that were written through the proxy.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 use std::time::{Duration, Instant};
 

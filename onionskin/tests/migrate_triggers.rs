@@ -1,8 +1,7 @@
 //! Tables with triggers are migrated while they are written. The triggers go with the table as they
 //! are, and run once for each change of the application, never for the migration's own writes.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 use rand::RngExt;
 use rand::rngs::StdRng;

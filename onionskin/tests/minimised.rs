@@ -1,10 +1,8 @@
 //! What the generators of statements and sessions found, made small: each story once differed from
 //! a plain server. Now it is the same, or refused.
 
-mod support;
-
 use ::mysql::Value;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     failures_keep_or_use_up_what_was_said_of_the_next_transaction,

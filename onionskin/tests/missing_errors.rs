@@ -1,9 +1,7 @@
 //! Errors that a plain server raises: through the proxy the statement fails as well, and it raises
 //! none that a plain server does not.
 
-mod support;
-
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     keys_that_no_server_takes,

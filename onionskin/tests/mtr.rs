@@ -12,8 +12,6 @@
 //! Results go to `target/mariadb-tests`: `report.txt`, and `differences.txt` with each difference
 //! and `refused.txt` with each refusal.
 
-mod support;
-
 #[path = "mtr/definitions.rs"]
 mod definitions;
 #[path = "mtr/known.rs"]
@@ -27,10 +25,10 @@ mod run;
 #[path = "mtr/seen.rs"]
 mod seen;
 
+use onionskin_testkit::*;
 use report::Report;
 use run::Ports;
 use std::path::{Path, PathBuf};
-use support::*;
 
 /// Files by name; `*` stands for whatever follows.
 const FILES: &str = "select join join_outer group_by order_by distinct union subselect insert insert_select insert_update update \

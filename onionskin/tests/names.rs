@@ -1,11 +1,9 @@
 //! What names mean: tables in capital letters, aliases, keys of GROUP BY and HAVING, as MariaDB's
 //! own test files once showed them to be misunderstood.
 
-mod support;
-
 use ::mysql::prelude::Queryable;
+use onionskin_testkit::*;
 use std::time::Duration;
-use support::*;
 
 on_both_servers!(
     tables_in_capital_letters,

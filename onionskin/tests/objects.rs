@@ -2,8 +2,6 @@
 //! privileges, and all that clients ask about them. Answers are a plain server's; what cannot be
 //! the same is refused; and the server never sees a value.
 
-mod support;
-
 #[path = "objects/copies.rs"]
 mod copies;
 
@@ -15,7 +13,7 @@ mod views;
 
 use ::mysql::prelude::Queryable;
 use copies::{copies_keep_every_byte_of_a_default, copies_of_tables};
-use support::*;
+use onionskin_testkit::*;
 use temporary::{
     a_temporary_table_hides_another_in_its_session_only, prepared_definitions_do_what_texts_do,
     temporary_tables,

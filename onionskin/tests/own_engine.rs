@@ -1,13 +1,12 @@
 //! The scratch engine that a proxy starts for itself: `[scratch] engine = "auto"`, and
 //! `serve --scratch DIR`.
 
-mod support;
+use onionskin_testkit::*;
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use support::*;
 use tempfile::TempDir;
 
 on_both_servers!(

@@ -2,13 +2,12 @@
 //! that verifies, or under an RSA key that the configuration names. A server that only says it is
 //! one gets none.
 
-mod support;
-
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
+use onionskin_testkit::*;
 use onionskin_wire::auth::PasswordKey;
 use onionskin_wire::messages::{
     AuthMoreData, AuthSwitchRequest, ErrPacket, HandshakeResponse41, InitialHandshake, SslRequest,
@@ -16,7 +15,6 @@ use onionskin_wire::messages::{
 use onionskin_wire::{
     Capabilities, Connection, MariaDbCapabilities, StatusFlags, Transport, WireResult,
 };
-use support::*;
 
 on_both_servers!(
     a_hostile_server_learns_no_password,

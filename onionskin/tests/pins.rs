@@ -2,14 +2,12 @@
 //! writing. What they write must never reach the server in plaintext, and they must be told: by the
 //! mark of all protected columns, by enforced sections of `[protect]`, and by pins.
 
-mod support;
-
 #[path = "pins/exchanges.rs"]
 mod exchanges;
 
 #[path = "pins/changes.rs"]
 mod changes;
-use support::*;
+use onionskin_testkit::*;
 
 use changes::{
     definitions_go_on, migrations_go_on, tables_of_earlier_versions_go_on,

@@ -1,15 +1,13 @@
 //! Archives that a restore must bring to their end: transactions with GTIDs of every kind and
 //! without, LOAD DATA in a binlog of statements, a data directory that is a mount point.
 
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(files_of_load_data_lie_beside_the_data_and_go);
 

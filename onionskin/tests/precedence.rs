@@ -1,12 +1,10 @@
 //! Which operators bind more tightly: what the planner's tests take for the servers' way is asked
 //! of real servers here.
 
-mod support;
-
 use std::collections::BTreeSet;
 
 use ::mysql::prelude::Queryable;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     operators_bind_as_the_planner_takes_it,

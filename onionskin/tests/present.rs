@@ -1,11 +1,9 @@
 //! The present time as a value of protected columns, without a scratch engine: rows, answers and
 //! what is asked afterwards are as from a plain server, in one round trip more.
 
-mod support;
-
 use ::mysql::Value;
 use ::mysql::prelude::Queryable;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     values_are_the_servers_time,

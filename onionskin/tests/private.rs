@@ -1,12 +1,11 @@
 //! `onionskin init`, and `onionskin serve --private`: a server of its own, from nothing to its end.
 
-mod support;
+use onionskin_testkit::*;
 use std::fs::{self, File};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
-use support::*;
 use tempfile::TempDir;
 
 on_both_servers!(

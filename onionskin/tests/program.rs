@@ -1,13 +1,12 @@
 //! The program as it is called: keys and their protection, the suites, the private server, the
 //! demonstration.
 
-mod support;
+use onionskin_testkit::*;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::Duration;
-use support::*;
 
 on_both_servers!(
     both_suites_keep_their_columns,

@@ -1,9 +1,7 @@
 //! MODIFY and CHANGE of protected columns, as frameworks send them: what no cell depends on passes,
 //! and what does is refused with the command that does it.
 
-mod support;
-
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     definitions_change_where_no_cell_does,

@@ -2,8 +2,6 @@
 //! session has open. A handover loses no connection attempt, and a new program that fails leaves
 //! the old one as it was.
 
-mod support;
-
 #[path = "reload/handover.rs"]
 mod handover;
 #[path = "reload/logins.rs"]
@@ -25,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use ::mysql::prelude::Queryable;
 use logins::clients_without_tls_are_kept_out;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     a_stricter_policy_holds_for_open_sessions,

@@ -6,8 +6,7 @@
 //! rollback, a replaced row. These tests make it wrong on purpose; the answers must be those of a
 //! plain server.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     a_row_that_is_updated_again_is_not_read_again,

@@ -2,8 +2,6 @@
 //! scratch engine. What cannot be the same there is refused, and the server behind sees nothing of
 //! it.
 
-mod support;
-
 #[path = "scratch/everyday.rs"]
 mod everyday;
 
@@ -19,7 +17,7 @@ use limits::{
     a_hundred_rows_take_milliseconds, bounds_are_errors, the_engine_is_quiet_and_bounded,
     what_is_refused,
 };
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     answers_as_a_plain_server_does,

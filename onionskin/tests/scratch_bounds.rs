@@ -1,8 +1,6 @@
 //! Changes by the scratch engine have bounds: on time, on rows and bytes of a client's file, on
 //! what a time zone can say.
 
-mod support;
-
 #[path = "scratch/findings.rs"]
 mod findings;
 use std::io::Write;
@@ -10,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ::mysql::LocalInfileHandler;
 use findings::Findings;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     changes_are_bounded_in_time,

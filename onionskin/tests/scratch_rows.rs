@@ -2,13 +2,11 @@
 //! convert, tables without a primary key, tables that another proxy has made meanwhile. What
 //! becomes of them, and what a client is told, is as on a plain server.
 
-mod support;
-
 #[path = "scratch/findings.rs"]
 mod findings;
 use ::mysql::Value;
 use findings::Findings;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     values_are_converted_as_by_a_plain_server,

@@ -1,13 +1,11 @@
 //! `ON DUPLICATE KEY UPDATE` with expressions over protected columns: rows, counts, numbers and
 //! warnings are as on a plain server.
 
-mod support;
-
 #[path = "scratch/findings.rs"]
 mod findings;
 use ::mysql::Value;
 use findings::Findings;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     rows_are_met_as_on_a_plain_server,

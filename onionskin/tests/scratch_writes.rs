@@ -2,13 +2,11 @@
 //! is as on a plain server. Nothing that is made from a protected column comes to the server in the
 //! clear.
 
-mod support;
-
 #[path = "scratch/findings.rs"]
 mod findings;
 use ::mysql::Value;
 use findings::Findings;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     changes_as_a_plain_server_does,

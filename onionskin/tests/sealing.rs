@@ -1,8 +1,7 @@
 //! `onionskin seal`, `open` and `verify` as they are called: round trips, exit codes, files that
 //! are whole or not there, memory, openssl's format, and the independent reader.
 
-mod support;
-
+use onionskin_testkit::*;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -10,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
-use support::*;
 use tempfile::TempDir;
 
 /// A folder with keys and a configuration.

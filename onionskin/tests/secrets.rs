@@ -1,15 +1,13 @@
 //! The program's own secrets: whose files they are in, where a passphrase comes from, and that
 //! nobody else looks into the process.
 
-mod support;
-
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use support::*;
+use onionskin_testkit::*;
 
 /// `onionskin` with these arguments and variables, in a folder, with nothing of the test's own
 /// environment that matters.

@@ -1,10 +1,9 @@
 //! How many sessions there may be: in all, of one account, from one address.
 
-mod support;
 use ::mysql::{Conn, Opts, OptsBuilder};
+use onionskin_testkit::*;
 use std::fs;
 use std::net::SocketAddr;
-use support::*;
 
 on_both_servers!(
     sessions_are_limited_in_all_by_account_and_by_address,

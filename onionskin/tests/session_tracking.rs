@@ -1,10 +1,8 @@
 //! Drivers set what the server tells them of a session's changes. The proxy learns from the same
 //! messages which statements mean what, and goes on to be told whatever a client sets.
 
-mod support;
-
 use ::mysql::Value;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     clients_may_set_what_they_are_told_of,

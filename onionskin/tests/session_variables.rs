@@ -2,9 +2,7 @@
 //! do what they do on a plain server, or are refused, however it was set. docs/settings.md names
 //! each variable of the servers, and each word of `sql_mode`.
 
-mod support;
-
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     statements_mean_what_they_mean_to_the_server,

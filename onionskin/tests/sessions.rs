@@ -2,15 +2,13 @@
 //! what goes wrong at the server and have bounds, and a login that fails behind the password says
 //! why.
 
-mod support;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use ::mysql::Value;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     a_program_that_fails_is_called_once,

@@ -4,10 +4,9 @@
 //! `sm_nonces/*.sql` are a table and its rows as the last program with random nonces wrote them,
 //! one for each family of servers, and `*.json` its keys.
 
-mod support;
 use std::os::unix::fs::PermissionsExt;
 
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     a_table_of_an_older_program_is_read_and_written,

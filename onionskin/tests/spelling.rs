@@ -2,9 +2,7 @@
 //! to MySQL. Wherever a server finds a protected table, the proxy has found it, too: it answers as
 //! the server would answer in the clear, or refuses.
 
-mod support;
-
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     numbers_that_hide_names,

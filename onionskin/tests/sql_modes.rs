@@ -1,9 +1,7 @@
 //! Every word of `sql_mode` that a server knows: under each of them statements near protected
 //! tables do what they do on a plain server, or are refused.
 
-mod support;
-
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     statements_mean_what_they_mean_to_the_server,

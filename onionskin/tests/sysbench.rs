@@ -1,9 +1,8 @@
 //! sysbench 1.0.20, unmodified, against encrypted tables: every workload without an error, and with
 //! the same data afterwards as on a plain server.
 
-mod support;
 use ::mysql::Value;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     twenty_four_threads_of_every_workload_leave_rows_that_open,

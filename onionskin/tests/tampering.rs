@@ -2,8 +2,7 @@
 //! not the right ones: an error for the cells and tables concerned, never a wrong value, and never
 //! plaintext on the server.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     tampered_ciphertext_does_not_open,

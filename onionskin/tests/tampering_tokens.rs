@@ -2,8 +2,7 @@
 //! that a sealed cell of the column holds, or OS1102. See docs/threat-model.md for where a value
 //! comes from a key alone.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     an_invented_key_is_never_returned_as_a_value,

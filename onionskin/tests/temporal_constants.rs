@@ -2,8 +2,6 @@
 //! years: as literals and as parameters of every type. What the proxy answers is what a plain
 //! server answers, or it refuses.
 
-mod support;
-
 #[path = "temporal_constants/client.rs"]
 mod client;
 
@@ -26,9 +24,9 @@ use ::mysql::Value;
 use client::{Client, P, Seen};
 use constants::{COLUMNS, Constant};
 use moments::moments_beside_plain_columns_of_every_type;
+use onionskin_testkit::*;
 use plain_columns::parameters_beside_plain_columns_stay_parameters;
 use storing::odd_values_are_stored_as_the_server_stores_them;
-use support::*;
 use variables::user_variables_mean_what_they_mean_to_the_server;
 
 on_both_servers!(

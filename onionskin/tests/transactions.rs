@@ -1,9 +1,7 @@
 //! What a session says about its next transaction is the client's: no statement of the proxy's own
 //! uses it up.
 
-mod support;
-
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     the_next_transaction_is_the_clients,

@@ -1,9 +1,7 @@
 //! Constants of protected columns that are more than a literal, without a scratch engine:
 //! `DATE '…'`, `TIMESTAMP '…'`, `{d '…'}`, and CONCAT of texts.
 
-mod support;
-
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     compared_with_every_type,

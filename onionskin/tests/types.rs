@@ -4,8 +4,6 @@
 //! information_schema describe it. Character sets of the connection and of the results are among
 //! the dimensions.
 
-mod support;
-
 #[path = "types/members.rs"]
 mod members;
 
@@ -48,8 +46,8 @@ use fixed_binary::{
     uuids_of_mixed_versions,
 };
 use members::members_of_enum_and_set;
+use onionskin_testkit::*;
 use protocol::{cursors_and_long_data, statements_in_texts};
-use support::*;
 use wildcards::a_wildcard_gives_what_a_type_can_have;
 
 on_both_servers!(

@@ -2,8 +2,7 @@
 //! than the server. None of them takes a value past a protected table, past an enforced section or
 //! past a pin, and none takes the process.
 
-mod support;
-use support::*;
+use onionskin_testkit::*;
 
 use ::mysql::prelude::Queryable;
 use std::time::Duration;

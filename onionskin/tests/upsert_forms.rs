@@ -1,10 +1,8 @@
 //! The forms in which frameworks write an upsert: with a name for the new row on MySQL, and with
 //! RETURNING on MariaDB.
 
-mod support;
-
 use ::mysql::Value;
-use support::*;
+use onionskin_testkit::*;
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, n VARCHAR(9) {eq}, p VARCHAR(9), \
                      q INT {range}, s TEXT {}, u INT UNIQUE)";

@@ -1,10 +1,8 @@
 //! Views over protected tables under names of their own: what they show, what is said of them, and
 //! what is refused.
 
-mod support;
-
 use ::mysql::Value;
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     names_of_their_own,

@@ -1,7 +1,5 @@
 //! Who is at the other end: certificates of clients, and what a balancer tells of its own.
 
-mod support;
-
 use std::fs;
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream};
@@ -9,8 +7,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use onionskin_testkit::*;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
-use support::*;
 
 on_both_servers!(
     clients_show_a_certificate_of_the_authority,

@@ -2,9 +2,7 @@
 //! `FOUND_ROWS()`, which outlives the statements behind it. All of them are those of a plain
 //! server, or the statement is refused. Values of duplicates are left out.
 
-mod support;
-
-use support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     columns_in_parentheses_keep_their_names,

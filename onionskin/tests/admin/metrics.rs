@@ -9,8 +9,7 @@ use ::mysql::prelude::Queryable;
 
 use super::{SOON, administered, ask, get};
 use crate::on_both_servers;
-use crate::support;
-use crate::support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     every_statement_is_counted_once,

@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use super::{TOKEN, administered, ask, bearer};
 use crate::on_both_servers;
-use crate::support;
-use crate::support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     refused_statements_are_listed_by_shape,

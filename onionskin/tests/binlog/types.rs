@@ -7,8 +7,8 @@ use onionskin_rowstream::binlog::{Change, Item, RowKind, TableColumns, TableName
 use onionskin_rowstream::client::Client;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-use crate::support::{Kind, Server};
 use crate::{client, follow, now, tables};
+use onionskin_testkit::{Kind, Server};
 
 /// How a column is read by SELECT so that the text is exact.
 #[derive(Clone, Copy, PartialEq)]

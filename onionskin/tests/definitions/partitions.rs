@@ -1,7 +1,7 @@
 //! Partitions and MariaDB's versions of rows, over plain columns beside protected ones.
 
-use super::support::*;
 use super::{define, pair, refused, same};
+use onionskin_testkit::*;
 
 const RANGES: &str = "CREATE TABLE r (id INT, name VARCHAR(20) {eq, range}, KEY (name)) PARTITION BY RANGE (id) \
      (PARTITION p0 VALUES LESS THAN (10) COMMENT = 'low', PARTITION p1 VALUES LESS THAN MAXVALUE)";

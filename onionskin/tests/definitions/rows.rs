@@ -1,7 +1,7 @@
 //! Columns that are added to tables with rows: all rows get one sealed constant.
 
-use super::support::*;
 use super::{define, pair, refused, same};
+use onionskin_testkit::*;
 
 const TABLE: &str =
     "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20) {eq}) DEFAULT CHARSET = utf8mb4";

@@ -2,10 +2,10 @@
 //! error.
 
 use super::script::{Command, OTHER, Statement};
-use crate::support::announce;
 use mysql::consts::{ColumnFlags, ColumnType};
 use mysql::prelude::{Protocol, Queryable};
 use mysql::{ChangeUserOpts, Conn, OptsBuilder, QueryResult, Value};
+use onionskin_testkit::announce;
 use std::time::Duration;
 
 /// A column definition.

@@ -10,7 +10,7 @@ use super::script::{Case, Check, Order, Piece, Statement, Step};
 use super::unusual;
 use super::values;
 use super::writes;
-use crate::support::Kind;
+use onionskin_testkit::Kind;
 
 /// A case of about `length` statements.
 pub fn random_case(random: &mut Random, kind: Kind, length: usize) -> Case {

@@ -8,8 +8,8 @@ use super::plans;
 use super::schema::{Table, Type};
 use super::script::{Case, OTHER, Piece, Statement, Step};
 use super::values::Literal;
-use crate::support::direct_mode;
 use mysql::prelude::Queryable;
+use onionskin_testkit::direct_mode;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -8,7 +8,7 @@ use super::schema::{Column, Table};
 use super::script::{Check, Order, Piece, Statement, Step};
 use super::values;
 use super::writes;
-use crate::support::Kind;
+use onionskin_testkit::Kind;
 
 pub const LABEL: &str = "set words of sql_mode";
 pub const QUERY: &str = "select under words of sql_mode";

@@ -3,7 +3,7 @@
 
 use super::random::Random;
 use super::values::{self, Literal};
-use crate::support::Kind;
+use onionskin_testkit::Kind;
 use std::fmt::Write;
 
 /// The types of the columns.

@@ -7,7 +7,7 @@ use super::lane::Lane;
 use super::plans;
 use super::script::{Check, Order, Piece, Statement, without_protection};
 use super::values::Literal;
-use crate::support::direct_mode;
+use onionskin_testkit::direct_mode;
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, a INT ENCRYPTED FOR (eq), b VARCHAR(4) COLLATE \
                      utf8mb4_general_ci ENCRYPTED FOR (), s VARCHAR(8) COLLATE utf8mb4_general_ci ENCRYPTED FOR (eq), \

@@ -18,7 +18,7 @@ use super::settings;
 use super::unusual;
 use super::values;
 use super::writes;
-use crate::support::Kind;
+use onionskin_testkit::Kind;
 
 pub const SET: &str = "set a variable";
 pub const PROBE: &str = "variables";

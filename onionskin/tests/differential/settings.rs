@@ -4,7 +4,7 @@
 
 use super::modes;
 use super::random::Random;
-use crate::support::Kind;
+use onionskin_testkit::Kind;
 
 /// Names and values, of both servers.
 const COMMON: &[(&str, &[&str])] = &[

@@ -5,7 +5,7 @@ use super::schema::Table;
 use super::script::{Statement, Step};
 use super::{assigned_twice, key_lengths, mixed, modes, odd, own_table, parentheses, questions};
 use super::{temporal, writes};
-use crate::support::Kind;
+use onionskin_testkit::Kind;
 
 /// The labels of the kinds: a run of ordinary length meets each of them.
 pub const LABELS: [&str; 23] = [

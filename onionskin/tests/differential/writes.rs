@@ -5,7 +5,7 @@ use super::random::Random;
 use super::schema::{Table, Type};
 use super::script::{Check, Insert, Piece, Statement};
 use super::values::{self, Literal};
-use crate::support::Kind;
+use onionskin_testkit::Kind;
 
 /// An INSERT of `rows` rows that mostly succeeds.
 pub fn fill(random: &mut Random, tables: &[Table], number: usize, rows: usize) -> Insert {

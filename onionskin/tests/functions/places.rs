@@ -2,8 +2,8 @@
 
 use ::mysql::prelude::Queryable;
 
-use super::support::*;
 use super::{CELLS, pair, same};
+use onionskin_testkit::*;
 
 pub fn calls_are_computed_where_they_stand(kind: Kind) {
     let Some(mut pair) = pair(kind) else { return };

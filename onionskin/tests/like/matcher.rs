@@ -1,7 +1,7 @@
 //! The matcher beside both servers' own LIKE.
 
-use crate::support::*;
 use ::mysql::Value;
+use onionskin_testkit::*;
 use onionskin_value::{Charset, Escape, Input, LikePattern, Pattern, SqlType};
 
 const COLLATIONS: [&str; 6] = [

@@ -1,7 +1,7 @@
 //! MySQL's index over grams misses no row: its answers and those of a scan, in one snapshot, while
 //! eight sessions write.
 
-use crate::support::*;
+use onionskin_testkit::*;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -5,10 +5,10 @@
 //! million rows on, the index must be at least 20 times faster.
 
 use crate::soundness::in_force;
-use crate::support::*;
 use crate::{GRAM_COLUMN, GRAM_INDEX};
 use ::mysql::prelude::Queryable;
 use ::mysql::{Conn, OptsBuilder};
+use onionskin_testkit::*;
 use std::time::Instant;
 
 const SYLLABLES: [&str; 24] = [

@@ -1,8 +1,8 @@
 //! Without `like_index` MariaDB's tables get no grams, which no query would use and which tell the
 //! server what texts share. LIKE opens rows.
 
-use crate::support::*;
 use crate::{GRAM_COLUMN, GRAM_INDEX};
+use onionskin_testkit::*;
 
 /// How many columns of grams there are, and how many indexes over them.
 fn kept(pair: &mut Pair) -> [usize; 2] {

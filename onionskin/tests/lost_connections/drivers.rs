@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use super::support::*;
 use super::{start, wait_for};
+use onionskin_testkit::*;
 
 /// A program with a driver, ready to run; `None` where it cannot be had.
 fn program(name: &str, make: impl FnOnce(&Path) -> Option<Vec<String>>) -> Option<Vec<String>> {

@@ -3,7 +3,7 @@
 use mysql::prelude::Queryable;
 use mysql::{Params, Value};
 
-use crate::support::*;
+use onionskin_testkit::*;
 
 /// What a client is told of a statement without rows, and may ask behind it.
 #[derive(PartialEq, Debug, Default)]

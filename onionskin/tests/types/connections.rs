@@ -4,7 +4,7 @@ use ::mysql::Value;
 use onionskin_value::Charset;
 
 use super::{Ids, MODES, at_most, write};
-use crate::support::*;
+use onionskin_testkit::*;
 
 /// `NAMES`, text in it: é, ß, € where there is one, 中 where there is one.
 pub fn character_sets_of_connections(kind: Kind) {

@@ -1,6 +1,6 @@
 //! Cursors, long data, and statements in texts.
 
-use crate::support::*;
+use onionskin_testkit::*;
 
 const COM_STMT_EXECUTE: u8 = 23;
 const COM_STMT_SEND_LONG_DATA: u8 = 24;

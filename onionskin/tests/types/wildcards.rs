@@ -1,6 +1,6 @@
 //! A wildcard of `[protect]` is for columns of any type.
 
-use crate::support::*;
+use onionskin_testkit::*;
 
 pub fn a_wildcard_gives_what_a_type_can_have(kind: Kind) {
     let settings = "enforce = true\n[protect.\"app.*\"]\n\"*\" = [\"eq\", \"range\", \"like\"]\n\

@@ -1,6 +1,6 @@
 //! The stage for the tests of bad input: protected tables with rows in them, and a bystander.
 
-use super::{
+use crate::{
     Kind, Pattern, Proxy, RawClient, Server, ServerOptions, Session, direct_mode, find_all,
 };
 

@@ -1,7 +1,7 @@
 //! What both of a pair say, with whole definitions of columns, collected to the end.
 
 use super::Pair;
-use crate::support::{Failure, Session, announce};
+use crate::{Failure, Session, announce};
 use ::mysql::consts::{ColumnFlags, ColumnType};
 use ::mysql::prelude::{Protocol, Queryable};
 use ::mysql::{Params, QueryResult, Value};

@@ -4,11 +4,13 @@
 use std::process::Command;
 use std::time::Duration;
 
-use super::{Kind, Proxy, ProxyOptions, Server, ServerOptions, Session, announce, wait_until};
+use crate::{Kind, Proxy, ProxyOptions, Server, ServerOptions, Session, announce, wait_until};
 
 /// A server with name resolution, and an address of this machine that it knows by name.
 pub struct Far {
+    /// The server.
     pub server: Server,
+    /// An address of this machine that is no loopback address.
     pub address: String,
     admin: Session,
 }

@@ -1,6 +1,6 @@
 //! A migration that is killed at a statement.
 
-use super::{Cable, Server, When, end_of_migration, migrate_at, start_migration, wait_until};
+use crate::{Cable, Server, When, end_of_migration, migrate_at, start_migration, wait_until};
 use std::process::Child;
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! Private MariaDB and MySQL servers.
 
-use super::search::{Pattern, find_all};
-use super::session::Session;
-use super::{announce, checkout, free_port, signal, tied_command};
+use crate::search::{Pattern, find_all};
+use crate::session::Session;
+use crate::{announce, checkout, free_port, lasting_folder, signal, tied_command};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -554,16 +554,16 @@ fn template(kind: Kind) -> PathBuf {
             }
         })
         .collect();
-    let home = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let home = lasting_folder();
     let template = home.join(format!("{}-{version}", kind.name()));
     if template.exists() {
         return template;
     }
-    fs::create_dir_all(home).expect("the build's temporary folder");
+    fs::create_dir_all(&home).expect("the build's temporary folder");
     // Another test program may do the same at the same time: both make one, the first rename wins.
     let making = tempfile::Builder::new()
         .prefix("tpl")
-        .tempdir_in(home)
+        .tempdir_in(&home)
         .expect("a temporary folder");
     let data = making.path().join("data");
     let mut command;

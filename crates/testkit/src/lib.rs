@@ -5,8 +5,7 @@
 //! MariaDB and on MySQL:
 //!
 //! ```ignore
-//! mod support;
-//! use support::*;
+//! use onionskin_testkit::*;
 //!
 //! on_both_servers!(answers_a_ping);
 //!
@@ -25,9 +24,6 @@
 //! With `ONIONSKIN_TEST_DIRECT=1` in the environment, `Proxy::start` starts nothing and hands out
 //! the server's own address: a way to check the harness, and a test's expectations, against a plain
 //! server.
-
-// Each test file compiles its own copy of this module and uses a part of it.
-#![allow(dead_code, unused_imports, unused_macros)]
 
 mod cable;
 mod cli;
@@ -84,12 +80,29 @@ use std::time::{Duration, Instant};
 macro_rules! on_both_servers {
     ($($name:ident),* $(,)?) => {
         mod mariadb {
-            $(#[test] fn $name() { super::$name(super::support::Kind::MariaDb) })*
+            $(#[test] fn $name() { super::$name($crate::Kind::MariaDb) })*
         }
         mod mysql {
-            $(#[test] fn $name() { super::$name(super::support::Kind::MySql) })*
+            $(#[test] fn $name() { super::$name($crate::Kind::MySql) })*
         }
     };
+}
+
+/// The program under test, which cargo has built beside the tests.
+pub fn onionskin_program() -> PathBuf {
+    build_folder().join("onionskin")
+}
+
+/// What outlives a test run: templates of data directories, tools that are made once.
+pub fn lasting_folder() -> PathBuf {
+    build_folder().with_file_name("tmp")
+}
+
+/// The folder of the profile: tests lie in its `deps`.
+fn build_folder() -> PathBuf {
+    let test = std::env::current_exe().expect("this program's path");
+    let folder = test.ancestors().nth(2).expect("a folder of the profile");
+    folder.to_path_buf()
 }
 
 /// The root of the checkout.
@@ -99,7 +112,8 @@ pub fn checkout() -> PathBuf {
         .map(PathBuf::from)
         .unwrap_or_else(|| {
             package
-                .parent()
+                .ancestors()
+                .nth(2)
                 .expect("the package lies in the workspace")
                 .to_path_buf()
         })
@@ -136,7 +150,7 @@ pub fn wait_until(what: &str, limit: Duration, mut condition: impl FnMut() -> bo
 }
 
 /// Sends a signal by name (`TERM`, `STOP`, …) to exactly one process.
-pub(crate) fn signal(name: &str, pid: u32) {
+pub fn signal(name: &str, pid: u32) {
     let status = Command::new("kill")
         .arg(format!("-{name}"))
         .arg(pid.to_string())
@@ -150,7 +164,7 @@ pub(crate) fn signal(name: &str, pid: u32) {
 /// A command that is killed by the kernel when the test process dies, however that happens, so that
 /// an interrupted test run leaves no servers behind. The command must be started from the test's
 /// own thread: the kernel watches the thread, not the process.
-pub(crate) fn tied_command(program: impl AsRef<std::ffi::OsStr>) -> Command {
+pub fn tied_command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--"]).arg(program);
     command

@@ -1,6 +1,6 @@
 //! The command-line clients: Debian's `mariadb`, and the `mysql` of MySQL 9.7.
 
-use super::{Kind, checkout};
+use crate::{Kind, checkout};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};

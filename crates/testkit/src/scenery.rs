@@ -1,6 +1,6 @@
 //! A server with rows in it, and a folder with keys for its backups.
 
-use super::{Binlog, Kind, Server, ServerOptions, Session, announce, checkout};
+use crate::{Binlog, Kind, Server, ServerOptions, Session, announce, checkout, onionskin_program};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
@@ -64,7 +64,7 @@ impl Scenery {
 
     /// The program in the folder.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_onionskin"));
+        let mut command = Command::new(onionskin_program());
         command
             .args(arguments)
             .current_dir(self.home.path())

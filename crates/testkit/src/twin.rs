@@ -1,6 +1,6 @@
 //! A table that is migrated, and one beside it that gets the same transactions and is left alone.
 
-use super::{Server, Session, assert_same_rows, table_with_rows};
+use crate::{Server, Session, assert_same_rows, table_with_rows};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -10,7 +10,7 @@
 mod compare;
 
 use self::compare::Findings;
-use super::{
+use crate::{
     Binlog, Failure, Kind, Outcome, Pattern, Proxy, ProxyOptions, ResultSet, Server, ServerOptions,
     Session, direct_mode, find_all,
 };
@@ -88,7 +88,9 @@ fn talkative() -> ServerOptions {
 /// What both say to a statement.
 #[derive(Clone, Debug)]
 pub struct Said {
+    /// The plain server.
     pub plain: String,
+    /// The proxy.
     pub protected: String,
 }
 

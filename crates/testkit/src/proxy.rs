@@ -1,7 +1,7 @@
 //! The program under test: `onionskin init` and `onionskin serve` as a user would call them.
 
-use super::session::Session;
-use super::{Server, announce, free_port, signal, tied_command};
+use crate::session::Session;
+use crate::{Server, announce, free_port, onionskin_program, signal, tied_command};
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -192,7 +192,7 @@ impl Proxy {
     }
 
     fn program(&self) -> Command {
-        let mut command = tied_command(env!("CARGO_BIN_EXE_onionskin"));
+        let mut command = tied_command(onionskin_program());
         command.current_dir(self.folder.path()).stdin(Stdio::null());
         command.envs(self.options.environment.iter().cloned());
         command

@@ -1,7 +1,6 @@
 //! `onionskin migrate` as a user calls it.
 
-use super::Session;
-use super::{Binlog, Kind, Proxy, Server, ServerOptions};
+use crate::{Binlog, Kind, Proxy, Server, ServerOptions, Session, onionskin_program};
 use onionskin_keys::KeySet;
 use onionskin_rowstream::checkpoint::Checkpoint;
 use std::process::{Child, Command, Stdio};
@@ -23,7 +22,7 @@ pub fn migrate(server: &Server, proxy: Option<&Proxy>, arguments: &[&str]) -> Co
 
 /// The same for the server behind an address.
 pub fn migrate_at(address: &str, proxy: Option<&Proxy>, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_onionskin"));
+    let mut command = Command::new(onionskin_program());
     command.args(["migrate", "--backend", address]);
     if let Some(proxy) = proxy {
         command.arg("-c").arg(proxy.folder().join("onionskin.toml"));
