@@ -7,8 +7,7 @@ cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
 profile=(--locked --profile ci)
 log=$(mktemp)
-side_log=$(mktemp)
-trap 'rm -f "$log" "$side_log"' EXIT
+trap 'rm -f "$log"' EXIT
 stages_passed=0
 failures=()
 
@@ -35,12 +34,11 @@ names_of() { # test files...
     done
 }
 
-# These wait most of their time, for clocks and for peers that say nothing. They run beside the
-# others.
-waiting=(admin bench before_login canary_stale lost_connections pins)
-
 # Most of a test's time goes to servers that start and wait: one thread more than there are cores.
 export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
+# Integration test files at once, each with so many threads: at the end of one, most of its threads
+# have nothing to do any more.
+FILES_AT_ONCE=2
 
 run_tests() {
     "$cargo" test "${profile[@]}" --workspace --no-fail-fast "$@"
@@ -54,16 +52,34 @@ unit_tests() {
     return $result
 }
 
+# A file's output is shown when it ends, in one piece.
+run_file() { # name, program
+    local name=$1 program result=0
+    program=$(realpath "$2")
+    (cd onionskin && "$program") >"$outputs/$name" 2>&1 || result=1
+    {
+        flock 9
+        echo
+        echo "==== tests/$name.rs: $SECONDS s"
+        cat "$outputs/$name"
+    } 9>"$outputs/lock"
+    return $result
+}
+
 integration_tests() {
-    local name others=() side result=0
-    for name in $(names_of onionskin/tests/*.rs); do
-        [[ " ${waiting[*]} " == *" ${name#--test=} "* ]] || others+=("$name")
-    done
-    run_tests "${waiting[@]/#/--test=}" >"$side_log" 2>&1 &
-    side=$!
-    run_tests "${others[@]}" || result=1
-    wait "$side" || result=1
-    cat "$side_log"
+    local tests built programs result=0
+    mapfile -t tests < <(names_of onionskin/tests/*.rs)
+    built=$("$cargo" test "${profile[@]}" --workspace --no-run "${tests[@]}" 2>&1)
+    programs=$(sed -n 's:^ *Executable tests/\(.*\)\.rs (\(.*\))$:\1 \2:p' <<<"$built")
+    if [ "$(wc -l <<<"$programs")" -ne ${#tests[@]} ]; then
+        echo "$built"
+        return 1
+    fi
+    outputs=$(mktemp -d)
+    export outputs
+    export -f run_file
+    xargs -P "$FILES_AT_ONCE" -L 1 bash -c 'run_file "$@"' - <<<"$programs" || result=1
+    rm -r "$outputs"
     return $result
 }
 
