@@ -162,6 +162,9 @@ table! {
     pub FUNCTION = "OS1042", 1235, "42000",
         "The proxy cannot compute this call of a cryptographic function, and would show the server its key or its text.",
         "Give key and text as literals, as parameters, or as variables that secrets of [functions] names (docs/functions.md).";
+    pub MET_ROW = "OS1043", 1235, "42000",
+        "It cannot be told which rows of the statement meet others by a unique key, so that changed rows cannot be counted.",
+        "Give the values of the key as literals or parameters of the column's own type, or write one row in a statement.";
     pub DAMAGED = "OS1101", 1105, "HY000",
         "The table's protection metadata is missing, changed or not authentic.",
         "Restore the table's definition (comments and columns) from a backup; check the keys.";

@@ -17,6 +17,7 @@
 //! | `values` | literals and bound parameters |
 //! | `moments` | dates and times as parameters beside plain columns |
 //! | `parameters` | parameters beside plain columns, which are more than literals to MySQL |
+//! | `plain_value` | what a plain column of a unique key holds once a value is stored in it |
 //! | `new_values` | the values that a statement stores, beside their tokens |
 //! | `together` | what constants mean beside others, in IN and BETWEEN |
 //! | `rules` | what servers say of values before they store them, and what they take instead |
@@ -31,6 +32,7 @@ mod moments;
 mod new_values;
 mod parameters;
 mod pattern;
+mod plain_value;
 mod present_time;
 mod rules;
 mod store;
@@ -47,6 +49,7 @@ pub(crate) use self::given::default_of_definition;
 pub(crate) use self::moments::check_moments;
 pub(crate) use self::new_values::{NewValue, assigned_constants, stored_columns};
 pub(crate) use self::parameters::{FromVariable, PlainParameters};
+pub(crate) use self::plain_value::{PlainColumn, PlainValue};
 pub(crate) use self::present_time::PresentTime;
 pub(crate) use self::rules::{implicit_value, is_early, no_default, no_default_warning};
 pub(crate) use self::text::{check_pieces, prepared_text, put_bytes, put_filled, put_quoted};

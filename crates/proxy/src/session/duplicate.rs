@@ -20,6 +20,7 @@ use crate::diagnostics::hides_token;
 use crate::error::{Failure, Outcome};
 use crate::open::format_context;
 use crate::server_errors::DUPLICATE;
+use crate::unique_keys::UniqueKey;
 
 /// Bytes of a key that the servers quote.
 const QUOTED: usize = 64;
@@ -150,7 +151,7 @@ impl Session {
         match self.unique_keys(&target) {
             Ok(keys) => {
                 let found = keys.iter().find(|key| key.name == name);
-                Ok(found.map(|key| key.columns.clone()))
+                Ok(found.map(UniqueKey::names))
             }
             // it may not be shown to the account
             Err(Failure::Server { .. }) => self.server.settle().map(|()| None),

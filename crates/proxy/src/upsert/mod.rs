@@ -9,12 +9,11 @@
 //! A new row may also meet an earlier one of the same statement, or the row that an earlier one has
 //! met. Then both get one cell.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+mod searches;
 
-use onionskin_plan::{OpenFrom, Piece, Purpose, ResultItem, Slot, Source, Upsert};
-use onionskin_schema::Default as ColumnDefault;
+use std::collections::HashMap;
+
+use onionskin_plan::{OpenFrom, Piece, Purpose, ResultItem, Slot, Source, Upsert, errors};
 use onionskin_value::Family;
 use onionskin_wire::rows::TextRow;
 
@@ -24,6 +23,8 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::{ALL_ROWS, Question};
 use crate::session::{Execution, Session};
 use crate::unique_keys::{Keys, UniqueKey};
+
+use self::searches::Searches;
 
 /// Searches in one query.
 const SEARCHES: usize = 64;
@@ -35,14 +36,14 @@ const SEARCHES_APART: usize = 8;
 const SENT_AT_ONCE: usize = 16 << 10;
 /// A temporary table named twice.
 const CANNOT_REOPEN: u16 = 1137;
-/// How old what is known of a table's keys may be.
-const RECHECK: Duration = Duration::from_secs(1);
 
 /// A search for the row that a new one meets.
 struct Search {
     row: usize,
     key: usize,
     condition: Vec<u8>,
+    /// The same for rows that meet each other under the key.
+    identity: Vec<u8>,
 }
 
 /// A row that a new one meets: its cells and their payloads, in the order of [`Upsert::columns`]
@@ -76,12 +77,12 @@ enum Move {
 }
 
 impl Move {
-    fn of(columns: &[String], upsert: &Upsert) -> Self {
+    fn of(key: &UniqueKey, upsert: &Upsert) -> Self {
         let assigned = |column: &String| {
             let mut all = upsert.assigned.iter().rev();
             all.find(|a| a.column.eq_ignore_ascii_case(column))
         };
-        let assigned: Vec<_> = columns.iter().map(assigned).collect();
+        let assigned: Vec<_> = key.columns.iter().map(|c| assigned(&c.name)).collect();
         if assigned.iter().all(Option::is_none) {
             Move::None
         } else if assigned.iter().all(|a| a.is_some_and(|a| a.as_new)) {
@@ -146,7 +147,7 @@ impl<'r> Rows<'r> {
     ) -> Option<(usize, Result<usize, &'r Met>)> {
         let key = search.key;
         // an earlier row of the statement stands before a row of the table under the same key
-        if let Some(known) = self.by_key.get(&(key, search.condition.as_slice())) {
+        if let Some(known) = self.by_key.get(&(key, search.identity.as_slice())) {
             return Some((key, Ok(*known)));
         }
         let (_, cells) = old.iter().find(|(of, _)| *of == key)?;
@@ -176,7 +177,7 @@ impl<'r> Rows<'r> {
                 _ => false,
             };
             if stands {
-                let key = (search.key, search.condition.as_slice());
+                let key = (search.key, search.identity.as_slice());
                 if self.by_key.insert(key, place) != Some(place) {
                     keys.push(key);
                 }
@@ -218,12 +219,29 @@ fn new_row(upsert: &Upsert, n: usize) -> NewRow<'_> {
     }
 }
 
+/// How many rows a statement has.
+fn count_of(execution: &Execution, upsert: &Upsert) -> usize {
+    match upsert.folded {
+        Some(_) => execution.rows,
+        None => upsert.rows.len(),
+    }
+}
+
 impl Session {
     /// Reads which cells are to be sent again; the binder finds them in the scratch buffers. What
     /// is wrong with a value, a table or a privilege is left for the statement itself to find.
     pub fn keep_cells(&mut self, execution: &Execution, upsert: &Upsert) -> Outcome<()> {
         self.buffers.kept = Kept::default();
-        match self.kept_cells(execution, upsert) {
+        let kept = match self.searches(execution, upsert) {
+            Ok(Searches::Unclear(about)) => {
+                return Err(Failure::refused(&errors::MET_ROW, about));
+            }
+            Ok(Searches::All(keys, searches)) => {
+                self.kept_cells(execution, upsert, &keys, &searches)
+            }
+            Err(failure) => Err(failure),
+        };
+        match kept {
             Ok(kept) => self.buffers.kept = kept,
             // the statement itself will find these, or has no use for a text that does not convert
             Err(
@@ -239,52 +257,29 @@ impl Session {
         Ok(())
     }
 
-    fn kept_cells(&mut self, execution: &Execution, upsert: &Upsert) -> Outcome<Kept> {
+    fn kept_cells(
+        &mut self,
+        execution: &Execution,
+        upsert: &Upsert,
+        keys: &Keys,
+        searches: &[Search],
+    ) -> Outcome<Kept> {
         let (keyed, values) = (execution.keyed, execution.values);
         let ignore = execution.mode.ignore;
-        let keys = self.unique_keys(&upsert.target)?;
-        let count = match upsert.folded {
-            Some(_) => execution.rows,
-            None => upsert.rows.len(),
-        };
-        let mut searches = Vec::new();
-        {
-            let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
-            binder.mode = StoreMode {
-                ignore,
-                lenient_nulls: true,
-            };
-            for row in 0..count {
-                let cells = new_row(upsert, row);
-                for (key, UniqueKey { columns, .. }) in keys.iter().enumerate() {
-                    let condition = condition(&mut binder, keyed, &cells, columns)?;
-                    if let Some(condition) = condition {
-                        searches.push(Search {
-                            row,
-                            key,
-                            condition,
-                        });
-                    }
-                }
-            }
-        }
-        let met = self.search_all(keyed, upsert, &searches)?;
+        let met = self.search_all(keyed, upsert, searches)?;
         let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
         binder.mode = StoreMode {
             ignore,
             lenient_nulls: true,
         };
         let mut kept = Kept::default();
-        let moves: Vec<Move> = keys
-            .iter()
-            .map(|key| Move::of(&key.columns, upsert))
-            .collect();
+        let moves: Vec<Move> = keys.iter().map(|key| Move::of(key, upsert)).collect();
         let mut rows = Rows {
             moves: &moves,
             ..Rows::default()
         };
         let mut searches = searches.iter().peekable();
-        for row in 0..count {
+        for row in 0..count_of(execution, upsert) {
             let new = new_row(upsert, row);
             let mut own = Vec::new();
             while let Some(search) = searches.next_if(|search| search.row == row) {
@@ -301,54 +296,6 @@ impl Session {
             }
         }
         Ok(kept)
-    }
-
-    /// The unique keys of a table; a key over an expression is none here.
-    pub(crate) fn unique_keys(&mut self, target: &str) -> Outcome<Keys> {
-        let place = (self.state.database.clone(), target.to_owned());
-        if let Some((at, keys)) = self.unique_keys.0.get(&place)
-            && at.elapsed() < RECHECK
-        {
-            return Ok(Arc::clone(keys));
-        }
-        let rows = self
-            .server
-            .rows(format!("SHOW INDEX FROM {target}").as_bytes())?;
-        let mut keys: Vec<(Vec<u8>, Option<Vec<String>>)> = Vec::new();
-        for row in &rows {
-            let cell = |n: usize| row.get(n).and_then(Option::as_deref);
-            if cell(1) != Some(b"0") {
-                continue;
-            }
-            let name = cell(2).unwrap_or_default().to_vec();
-            let column = cell(4).map(|c| String::from_utf8_lossy(c).into_owned());
-            match (keys.last_mut().filter(|(n, _)| *n == name), column) {
-                (Some((_, columns)), Some(column)) => {
-                    if let Some(columns) = columns {
-                        columns.push(column);
-                    }
-                }
-                (Some((_, columns)), None) => *columns = None,
-                (None, column) => keys.push((name, column.map(|c| vec![c]))),
-            }
-        }
-        let keys: Keys = Arc::new(
-            keys.into_iter()
-                .filter_map(|(name, columns)| {
-                    Some(UniqueKey {
-                        name: String::from_utf8_lossy(&name).into_owned(),
-                        columns: columns?,
-                    })
-                })
-                .collect(),
-        );
-        if self.unique_keys.0.len() >= 256 {
-            self.unique_keys.0.clear();
-        }
-        self.unique_keys
-            .0
-            .insert(place, (Instant::now(), Arc::clone(&keys)));
-        Ok(keys)
     }
 
     /// Reads the cells of the rows that searches find.
@@ -468,73 +415,6 @@ impl Session {
             Ok(())
         })
     }
-}
-
-/// Whether a piece of a row may be evaluated once more: other expressions can have effects.
-fn is_constant(piece: &Piece) -> bool {
-    const WORDS: [&[u8]; 9] = [
-        b"",
-        b"-",
-        b"+",
-        b"null",
-        b"true",
-        b"false",
-        b"date",
-        b"time",
-        b"timestamp",
-    ];
-    match piece {
-        Piece::Sql(sql) => {
-            let word = sql.trim_ascii().to_ascii_lowercase();
-            WORDS.contains(&word.as_slice())
-        }
-        _ => true,
-    }
-}
-
-/// `id = 5 AND k$eq_1a2b = x'…'`. `None`: neither the row nor defaults say all of the key.
-fn condition(
-    binder: &mut Binder,
-    keyed: &KeyedPlan,
-    row: &NewRow,
-    columns: &[String],
-) -> Outcome<Option<Vec<u8>>> {
-    let mut text = Vec::new();
-    for (i, column) in columns.iter().enumerate() {
-        let name = column.replace('`', "``");
-        if i > 0 {
-            text.extend_from_slice(b" AND ");
-        }
-        let mut cells = row.cells.iter();
-        let Some((_, pieces)) = cells.find(|(name, _)| name.eq_ignore_ascii_case(column)) else {
-            if !has_plain_default(keyed, column) {
-                return Ok(None);
-            }
-            text.extend_from_slice(format!("`{name}` = DEFAULT(`{name}`)").as_bytes());
-            continue;
-        };
-        if !pieces.iter().all(is_constant) {
-            return Ok(None);
-        }
-        text.extend_from_slice(format!("`{name}` = (").as_bytes());
-        binder.pieces(pieces, row.base, row.number, &mut text)?;
-        text.push(b')');
-    }
-    Ok(Some(text))
-}
-
-/// Whether a plain column has a value as its default, which a row gets that leaves the column out.
-fn has_plain_default(keyed: &KeyedPlan, column: &str) -> bool {
-    let table = keyed.plan.columns.first().map(|used| &used.table);
-    let mut columns = table.into_iter().flat_map(|table| &table.columns);
-    // the present time, or another expression, is none
-    let is_value = |text: &str| {
-        !text.contains('(') && !text.to_ascii_lowercase().starts_with("current_timestamp")
-    };
-    columns.any(|c| {
-        let has_value = matches!(&c.default, Some(ColumnDefault::Server(text)) if is_value(text));
-        has_value && !c.auto_increment && c.name.eq_ignore_ascii_case(column)
-    })
 }
 
 /// Keeps the cells of a row of the table that hold the new values.
