@@ -18,7 +18,9 @@ use std::time::{Duration, Instant};
 use ::mysql::prelude::Queryable;
 use accounts::{accounts_that_see_no_columns, roles_see_other_tables};
 use onionskin_testkit::*;
-use snapshots::{a_transaction_that_sees_the_past, questions_that_share_a_past};
+use snapshots::{
+    a_transaction_that_sees_the_past, questions_that_share_a_past, what_is_supposed_hides_no_table,
+};
 
 on_both_servers!(
     a_table_becomes_protected,
@@ -33,6 +35,7 @@ on_both_servers!(
     questions_about_the_last_statement,
     a_transaction_that_sees_the_past,
     questions_that_share_a_past,
+    what_is_supposed_hides_no_table,
 );
 
 /// In every value that must not be found.

@@ -52,6 +52,11 @@ impl Age {
         })
     }
 
+    /// Whether it was looked up after something that began then.
+    pub fn is_newer_than(&self, checked: u64) -> bool {
+        self.checked.load(Ordering::Relaxed) > checked
+    }
+
     pub fn renew(&self, checked: u64) {
         self.checked.fetch_max(checked, Ordering::Relaxed);
     }

@@ -327,6 +327,7 @@ impl Account {
         });
         let differs = tables.len() != before || !databases.is_empty();
         if differs {
+            tracing::debug!(?databases, ?changed, began, epoch, "other names are listed");
             self.new_generation();
         }
         differs

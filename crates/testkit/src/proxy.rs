@@ -243,7 +243,8 @@ impl Proxy {
             }
             let log = open_log(&self.log_file());
             let listen = format!("127.0.0.1:{}", self.port);
-            let filter = self.options.log.unwrap_or("info");
+            let asked = std::env::var("ONIONSKIN_TEST_LOG").ok();
+            let filter = asked.as_deref().or(self.options.log).unwrap_or("info");
             let mut command = self.program();
             command
                 .args(["serve", "-c", "onionskin.toml", "--listen", &listen])

@@ -140,10 +140,19 @@ impl Account {
             return true;
         }
         for name in names {
-            if tables.get(&name).is_some_and(|e| e.table.is_none()) {
-                continue;
+            match tables.get(&name) {
+                Some(known) if known.table.is_none() => {}
+                // somebody has found it there since
+                Some(known) if known.age.is_newer_than(checked) => changed = true,
+                Some(_) => {
+                    tracing::debug!(%name, "a table is no longer listed");
+                    changed = true;
+                    tables.insert(name, Entry::new(None, checked));
+                }
+                None => {
+                    tables.insert(name, Entry::new(None, checked));
+                }
             }
-            changed |= tables.insert(name, Entry::new(None, checked)).is_some();
         }
         changed
     }
@@ -275,6 +284,14 @@ impl Account {
                 && entry.table.as_deref() == table.as_ref()
             {
                 entry.age.renew(look.began);
+                continue;
+            }
+            // what somebody has found since holds
+            if tables
+                .get(&key)
+                .is_some_and(|known| known.age.is_newer_than(look.began))
+            {
+                changed = true;
                 continue;
             }
             let entry = Entry::new(table, look.began);

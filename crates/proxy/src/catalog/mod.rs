@@ -364,11 +364,7 @@ impl Catalog for Account {
         }
         // what a plan rests on has to be there when it is made
         let lists = self.lists.read();
-        let is_known = match name.starts_with(COLLATION) {
-            true => lists.has_database(database).is_some(),
-            false => lists.has(database, name).is_some(),
-        };
-        if !is_known {
+        if !lists.carry(database) {
             return Known::Unknown;
         }
         match self.tables.read().get(&key) {

@@ -10,6 +10,9 @@ use crate::age::Age;
 /// A list of names: of the databases, or of the tables of one.
 pub(crate) struct Names {
     pub age: Arc<Age>,
+    /// The server has told all of them. Of a list that is [supposed](Lists::suppose) only, names
+    /// are missing, and what it does not have may be there.
+    is_whole: bool,
     /// The names as the server has them, by their letters without case.
     pub real: HashMap<String, Vec<String>>,
 }
@@ -41,7 +44,7 @@ impl Lists {
         self.0.clear();
     }
 
-    /// The databases that a name may mean; `None` if they are not known.
+    /// The databases that a name may mean, as far as is known; `None` if nothing is.
     pub fn databases(&self, name: &str) -> Option<&[String]> {
         let found = self.0.get(DATABASES)?.real.get(&fold(name));
         Some(found.map(Vec::as_slice).unwrap_or_default())
@@ -50,16 +53,27 @@ impl Lists {
     /// Whether there may be such a table; `None` if that is not known.
     pub fn has(&self, database: &str, name: &str) -> Option<bool> {
         let name = fold(name);
-        let mut found = false;
+        let (mut found, mut is_certain) = (false, self.has_database(database).is_some());
         for database in self.databases(database)? {
-            found |= self.0.get(database)?.real.contains_key(&name);
+            let list = self.0.get(database)?;
+            found |= list.real.contains_key(&name);
+            is_certain &= list.is_whole;
         }
-        Some(found)
+        (found || is_certain).then_some(found)
     }
 
     /// Whether there may be such a database; `None` if that is not known.
     pub fn has_database(&self, name: &str) -> Option<bool> {
-        self.databases(name).map(|found| !found.is_empty())
+        let found = !self.databases(name)?.is_empty();
+        let is_certain = self.0.get(DATABASES)?.is_whole;
+        (found || is_certain).then_some(found)
+    }
+
+    /// Whether there are lists, be they supposed, on which a plan with a table of this database can
+    /// rest.
+    pub fn carry(&self, database: &str) -> bool {
+        let databases = self.databases(database);
+        databases.is_some_and(|all| all.iter().all(|name| self.0.contains_key(name)))
     }
 
     /// Takes these databases for known, and what they hold for out of date: whoever uses a list
@@ -67,6 +81,7 @@ impl Lists {
     pub fn suppose(&mut self, databases: &[&str]) {
         let names = || Names {
             age: Age::of(0),
+            is_whole: false,
             real: HashMap::new(),
         };
         let all = self.0.entry(DATABASES.into()).or_insert_with(names);
@@ -105,6 +120,7 @@ impl Lists {
     pub fn know(&mut self, database: &str, name: Option<&str>) {
         let names = || Names {
             age: Age::of(u64::MAX),
+            is_whole: true,
             real: HashMap::new(),
         };
         let add = |list: &mut Names, name: &str| {
@@ -123,8 +139,8 @@ impl Lists {
         }
     }
 
-    /// Puts a list that was read in the place of the one before. Returns the names, without case,
-    /// that are in one of the two only.
+    /// Puts a list that was read in the place of the one before, unless that one is newer. Returns
+    /// the names, without case, that are in one of the two only.
     pub fn put(&mut self, of: &str, names: Vec<String>, checked: u64) -> HashSet<String> {
         let mut real: HashMap<String, Vec<String>> = HashMap::with_capacity(names.len());
         for name in names {
@@ -132,9 +148,18 @@ impl Lists {
         }
         let Some(list) = self.0.get_mut(of) else {
             let age = Age::of(checked);
-            self.0.insert(of.to_owned(), Names { age, real });
+            let names = Names {
+                age,
+                is_whole: true,
+                real,
+            };
+            self.0.insert(of.to_owned(), names);
             return HashSet::new();
         };
+        // answers come in another order than questions
+        if list.age.is_newer_than(checked) {
+            return HashSet::new();
+        }
         let differs = |a: &HashMap<String, Vec<String>>, b: &HashMap<String, Vec<String>>| {
             let missing = a.iter().filter(|(k, v)| b.get(*k) != Some(v));
             missing.map(|(name, _)| name.clone()).collect::<Vec<_>>()
@@ -142,6 +167,7 @@ impl Lists {
         let mut changed: HashSet<String> = differs(&list.real, &real).into_iter().collect();
         changed.extend(differs(&real, &list.real));
         list.real = real;
+        list.is_whole = true;
         list.age.renew(checked);
         changed
     }
@@ -157,4 +183,38 @@ pub(crate) fn fold(name: &str) -> String {
     let letters = letters.flat_map(char::to_lowercase);
     // servers take the capital I with a dot for an i
     letters.filter(|c| *c != '\u{307}').collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_supposed_tells_of_no_absence() {
+        let mut lists = Lists::default();
+        assert_eq!(lists.has("app", "t"), None);
+        lists.suppose(&["other"]);
+        assert_eq!(lists.has_database("app"), None);
+        assert_eq!(lists.has("app", "t"), None);
+        assert_eq!(lists.has_database("other"), Some(true));
+        assert_eq!(lists.has("other", "t"), None);
+        assert!(lists.carry("other"));
+        lists.put(DATABASES, vec!["app".into(), "other".into()], 5);
+        lists.put("app", vec!["t".into()], 5);
+        assert_eq!(lists.has("app", "t"), Some(true));
+        assert_eq!(lists.has("app", "u"), Some(false));
+        assert_eq!(lists.has_database("gone"), Some(false));
+        assert_eq!(lists.has("other", "t"), None);
+    }
+
+    #[test]
+    fn an_older_answer_that_comes_late_changes_nothing() {
+        let mut lists = Lists::default();
+        lists.put(DATABASES, vec!["app".into()], 5);
+        lists.put("app", vec!["t".into()], 7);
+        assert!(lists.put("app", Vec::new(), 6).is_empty());
+        assert_eq!(lists.has("app", "t"), Some(true));
+        assert!(lists.put("app", Vec::new(), 8).contains("t"));
+        assert_eq!(lists.has("app", "t"), Some(false));
+    }
 }

@@ -176,6 +176,7 @@ impl Session {
         // another session may have been faster to see the change
         let changed =
             self.look_up(&keyed.plan.names)? || self.account.generation() != keyed.generation;
+        tracing::debug!(names = ?keyed.plan.names, changed, "a statement has failed as on other tables");
         if !changed && !matches!(done, Err(Failure::Stale)) {
             self.current.interfered = true;
             if let Some(list) = list {
