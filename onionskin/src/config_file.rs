@@ -5,14 +5,15 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    num::NonZeroU32,
+    num::{NonZeroU32, NonZeroU64},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use onionskin_keys::Suite;
 use onionskin_proxy::{
-    Backend, EnginePlace, FunctionsConfig, LoginLimits, Network, ScratchConfig, SessionLimits,
+    Backend, EnginePlace, FinishLimits, FunctionsConfig, LoginLimits, Network, ScratchConfig,
+    SessionLimits,
 };
 use onionskin_schema::{Policy, SchemaError};
 use serde::{Deserialize, Deserializer, de::Error};
@@ -104,6 +105,9 @@ struct Content {
     max_sessions: Option<NonZeroU32>,
     max_sessions_per_account: Option<NonZeroU32>,
     max_sessions_per_address: Option<NonZeroU32>,
+    finish_memory: Option<NonZeroU64>,
+    finish_rows: Option<NonZeroU64>,
+    finish_seconds: Option<NonZeroU32>,
     scratch: Option<ScratchSection>,
     scratch_rows: Option<u64>,
     scratch_memory: Option<u64>,
@@ -211,6 +215,8 @@ pub struct ConfigFile {
     pub login: LoginLimits,
     /// `max_sessions`, `max_sessions_per_account`, `max_sessions_per_address`
     pub sessions: SessionLimits,
+    /// `finish_memory`, `finish_rows`, `finish_seconds`
+    pub finish: FinishLimits,
     /// `[scratch]`
     pub scratch: Option<ScratchSection>,
     /// `scratch_rows`
@@ -277,6 +283,11 @@ impl ConfigFile {
                 content.max_sessions,
                 content.max_sessions_per_account,
                 content.max_sessions_per_address,
+            ),
+            finish: finish_limits(
+                content.finish_memory,
+                content.finish_rows,
+                content.finish_seconds,
             ),
             scratch: content.scratch,
             scratch_rows: content.scratch_rows,
@@ -398,6 +409,19 @@ fn session_limits(
         all: all.map_or(SessionLimits::default().all, number),
         per_account: per_account.map(number),
         per_address: per_address.map(number),
+    }
+}
+
+fn finish_limits(
+    memory: Option<NonZeroU64>,
+    rows: Option<NonZeroU64>,
+    seconds: Option<NonZeroU32>,
+) -> FinishLimits {
+    let usual = FinishLimits::default();
+    FinishLimits {
+        memory: memory.map_or(usual.memory, NonZeroU64::get),
+        rows: rows.map_or(usual.rows, NonZeroU64::get),
+        seconds: seconds.map_or(usual.seconds, |s| u64::from(s.get())),
     }
 }
 

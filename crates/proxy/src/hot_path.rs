@@ -26,7 +26,7 @@ use onionskin_wire::{Capabilities, Connection, DefinitionForm, ParamType, Transp
 
 use crate::bind::{Binder, Values};
 use crate::catalog::KeyedPlan;
-use crate::config::{Backend, BackendTls, Config, LoginLimits, SessionLimits};
+use crate::config::{Backend, BackendTls, Config, FinishLimits, LoginLimits, SessionLimits};
 use crate::live::Live;
 use crate::login::Login;
 use crate::metrics::{Meter, Metrics};
@@ -177,6 +177,7 @@ impl Stage {
             login: LoginLimits::default(),
             trace: false,
             sessions: SessionLimits::default(),
+            finish: FinishLimits::default(),
             scratch: None,
             like_index: false,
             functions: None,

@@ -105,7 +105,8 @@ use onionskin_plan::UseScratch;
 use std::sync::Arc;
 
 pub use config::{
-    Backend, BackendTls, Config, FunctionsConfig, LoginLimits, ScratchConfig, SessionLimits,
+    Backend, BackendTls, Config, FinishLimits, FunctionsConfig, LoginLimits, ScratchConfig,
+    SessionLimits,
 };
 pub use engine_place::{EnginePlace, Whereabouts};
 pub use explain::{Explained, LoadTables, explain, statements};
@@ -134,6 +135,8 @@ pub(crate) struct Shared {
     pub metrics: Option<Arc<metrics::Metrics>>,
     /// Statements that were refused.
     pub refused: Arc<refused::RefusedShapes>,
+    /// What statements hold that the proxy finishes.
+    pub pool: Arc<finish::Pool>,
 }
 
 impl Shared {
@@ -154,6 +157,7 @@ impl Shared {
             told: Arc::default(),
             metrics: config.counts.then(|| Arc::new(metrics::Metrics::new())),
             refused: Arc::default(),
+            pool: Arc::default(),
             config,
             cell_memory: Arc::default(),
         })
@@ -193,6 +197,7 @@ impl Shared {
             },
             metrics: self.metrics.clone(),
             refused: self.refused.clone(),
+            pool: self.pool.clone(),
             config,
         })
     }
