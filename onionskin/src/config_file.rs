@@ -13,7 +13,7 @@ use std::{
 use onionskin_keys::Suite;
 use onionskin_proxy::{
     Backend, EnginePlace, FinishLimits, FunctionsConfig, LoginLimits, Network, ScratchConfig,
-    SessionLimits,
+    SessionLimits, SlowLimits,
 };
 use onionskin_schema::{Policy, SchemaError};
 use serde::{Deserialize, Deserializer, de::Error};
@@ -108,6 +108,9 @@ struct Content {
     finish_memory: Option<NonZeroU64>,
     finish_rows: Option<NonZeroU64>,
     finish_seconds: Option<NonZeroU32>,
+    #[serde(default, deserialize_with = "some_time")]
+    slow_seconds: Option<Duration>,
+    slow_lines: Option<NonZeroU32>,
     scratch: Option<ScratchSection>,
     scratch_rows: Option<u64>,
     scratch_memory: Option<u64>,
@@ -217,6 +220,8 @@ pub struct ConfigFile {
     pub sessions: SessionLimits,
     /// `finish_memory`, `finish_rows`, `finish_seconds`
     pub finish: FinishLimits,
+    /// `slow_seconds`, `slow_lines`
+    pub slow: SlowLimits,
     /// `[scratch]`
     pub scratch: Option<ScratchSection>,
     /// `scratch_rows`
@@ -289,6 +294,12 @@ impl ConfigFile {
                 content.finish_rows,
                 content.finish_seconds,
             ),
+            slow: SlowLimits {
+                after: content.slow_seconds,
+                lines: content
+                    .slow_lines
+                    .map_or(SlowLimits::default().lines, NonZeroU32::get),
+            },
             scratch: content.scratch,
             scratch_rows: content.scratch_rows,
             scratch_memory: content.scratch_memory,
@@ -482,6 +493,15 @@ fn default_suite() -> Suite {
 }
 
 /// Whatever has a form as text.
+/// Seconds, whole ones or not.
+fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let time = Duration::try_from_secs_f64(f64::deserialize(deserializer)?);
+    match time {
+        Ok(time) if !time.is_zero() => Ok(Some(time)),
+        _ => Err(D::Error::custom("not a number of seconds above 0")),
+    }
+}
+
 fn parsed<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

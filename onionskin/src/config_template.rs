@@ -67,6 +67,11 @@ enforce = true
 # finish_rows    = 10000000
 # finish_seconds = 600
 
+# A line in the log for each statement that takes so many seconds: its shape without values, and where its time went. Not set:
+# none. No more lines in a second than slow_lines.
+# slow_seconds = 1
+# slow_lines   = 10
+
 # Bounds of what one statement may bring to the scratch engine (see [scratch] below): rows, and bytes of their values.
 # scratch_rows   = 1000000
 # scratch_memory = 268435456

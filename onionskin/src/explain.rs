@@ -13,7 +13,7 @@ use clap::Args;
 use onionskin_keys::KeySet;
 use onionskin_proxy::{
     Backend, BackendTls, Config, EnginePlace, Explained, FinishLimits, LoginLimits, SessionLimits,
-    Whereabouts, explain, statements,
+    SlowLimits, Whereabouts, explain, statements,
 };
 use onionskin_rowstream::session::SqlError;
 use onionskin_schema::{Policy, Table, TableName};
@@ -107,6 +107,7 @@ impl Explain {
             trace: false,
             sessions: SessionLimits::default(),
             finish: FinishLimits::default(),
+            slow: SlowLimits::default(),
             scratch,
             like_index: file.like_index,
             counts: false,

@@ -92,6 +92,7 @@ impl Setup {
             trace: given.trace,
             sessions: file.sessions.clone(),
             finish: file.finish.clone(),
+            slow: file.slow.clone(),
             scratch,
             like_index: file.like_index,
             functions: file.functions()?,

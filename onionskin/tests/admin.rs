@@ -6,6 +6,8 @@
 mod bounds;
 #[path = "admin/metrics.rs"]
 mod metrics;
+#[path = "admin/slow_log.rs"]
+mod slow_log;
 #[path = "admin/status.rs"]
 mod status;
 mod support;

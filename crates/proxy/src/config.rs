@@ -206,6 +206,24 @@ impl Default for FinishLimits {
     }
 }
 
+/// The log of slow statements.
+#[derive(Clone, Debug)]
+pub struct SlowLimits {
+    /// From so long on a statement is slow. `None`: none is logged.
+    pub after: Option<Duration>,
+    /// Lines that are written in one second.
+    pub lines: u32,
+}
+
+impl Default for SlowLimits {
+    fn default() -> Self {
+        SlowLimits {
+            after: None,
+            lines: 10,
+        }
+    }
+}
+
 /// A proxy's configuration.
 pub struct Config {
     /// Where clients connect: `host:port`.
@@ -241,6 +259,8 @@ pub struct Config {
     pub sessions: SessionLimits,
     /// Tier 2.
     pub finish: FinishLimits,
+    /// Statements that are logged.
+    pub slow: SlowLimits,
     /// Tier 3; without it, statements that need it are refused.
     pub scratch: Option<ScratchConfig>,
     /// `like_index`: MariaDB's full-text indexes are made and used for LIKE, although they may miss

@@ -24,6 +24,7 @@ use clap::Args;
 use onionskin_keys::{KeySet, Suite};
 use onionskin_proxy::{
     Backend, BackendTls, Config, FinishLimits, LoginLimits, Proxy, ScratchConfig, SessionLimits,
+    SlowLimits,
 };
 use onionskin_schema::Policy;
 use tracing_subscriber::filter::LevelFilter;
@@ -150,6 +151,7 @@ fn bind(
         trace: false,
         sessions: SessionLimits::default(),
         finish: FinishLimits::default(),
+        slow: SlowLimits::default(),
         scratch: Some(ScratchConfig::new(engine.place().clone(), "root")),
         like_index: false,
         functions: None,
