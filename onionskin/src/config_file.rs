@@ -5,14 +5,15 @@
 use std::{
     collections::BTreeMap,
     fs, io,
-    num::NonZeroU32,
+    num::{NonZeroU32, NonZeroU64},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use onionskin_keys::Suite;
 use onionskin_proxy::{
-    Backend, EnginePlace, FunctionsConfig, LoginLimits, Network, ScratchConfig, SessionLimits,
+    Backend, EnginePlace, FinishLimits, FunctionsConfig, LoginLimits, Network, ScratchConfig,
+    SessionLimits, SlowLimits,
 };
 use onionskin_schema::{Policy, SchemaError};
 use serde::{Deserialize, Deserializer, de::Error};
@@ -104,6 +105,12 @@ struct Content {
     max_sessions: Option<NonZeroU32>,
     max_sessions_per_account: Option<NonZeroU32>,
     max_sessions_per_address: Option<NonZeroU32>,
+    finish_memory: Option<NonZeroU64>,
+    finish_rows: Option<NonZeroU64>,
+    finish_seconds: Option<NonZeroU32>,
+    #[serde(default, deserialize_with = "some_time")]
+    slow_seconds: Option<Duration>,
+    slow_lines: Option<NonZeroU32>,
     scratch: Option<ScratchSection>,
     scratch_rows: Option<u64>,
     scratch_memory: Option<u64>,
@@ -211,6 +218,10 @@ pub struct ConfigFile {
     pub login: LoginLimits,
     /// `max_sessions`, `max_sessions_per_account`, `max_sessions_per_address`
     pub sessions: SessionLimits,
+    /// `finish_memory`, `finish_rows`, `finish_seconds`
+    pub finish: FinishLimits,
+    /// `slow_seconds`, `slow_lines`
+    pub slow: SlowLimits,
     /// `[scratch]`
     pub scratch: Option<ScratchSection>,
     /// `scratch_rows`
@@ -278,6 +289,17 @@ impl ConfigFile {
                 content.max_sessions_per_account,
                 content.max_sessions_per_address,
             ),
+            finish: finish_limits(
+                content.finish_memory,
+                content.finish_rows,
+                content.finish_seconds,
+            ),
+            slow: SlowLimits {
+                after: content.slow_seconds,
+                lines: content
+                    .slow_lines
+                    .map_or(SlowLimits::default().lines, NonZeroU32::get),
+            },
             scratch: content.scratch,
             scratch_rows: content.scratch_rows,
             scratch_memory: content.scratch_memory,
@@ -401,6 +423,19 @@ fn session_limits(
     }
 }
 
+fn finish_limits(
+    memory: Option<NonZeroU64>,
+    rows: Option<NonZeroU64>,
+    seconds: Option<NonZeroU32>,
+) -> FinishLimits {
+    let usual = FinishLimits::default();
+    FinishLimits {
+        memory: memory.map_or(usual.memory, NonZeroU64::get),
+        rows: rows.map_or(usual.rows, NonZeroU64::get),
+        seconds: seconds.map_or(usual.seconds, |s| u64::from(s.get())),
+    }
+}
+
 /// The policy of `[protect]`; `enforce` is for sections that do not say it themselves.
 fn policy(
     protect: BTreeMap<String, BTreeMap<String, Entry>>,
@@ -458,6 +493,15 @@ fn default_suite() -> Suite {
 }
 
 /// Whatever has a form as text.
+/// Seconds, whole ones or not.
+fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+    let time = Duration::try_from_secs_f64(f64::deserialize(deserializer)?);
+    match time {
+        Ok(time) if !time.is_zero() => Ok(Some(time)),
+        _ => Err(D::Error::custom("not a number of seconds above 0")),
+    }
+}
+
 fn parsed<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -61,6 +61,17 @@ enforce = true
 # max_sessions_per_account = 200
 # max_sessions_per_address = 500
 
+# Statements whose rows the proxy finishes itself: bytes that all of them may hold at once (one of them, 64 MiB at most), rows
+# that one may read, and seconds in which it has to have read them.
+# finish_memory  = 1073741824
+# finish_rows    = 10000000
+# finish_seconds = 600
+
+# A line in the log for each statement that takes so many seconds: its shape without values, and where its time went. Not set:
+# none. No more lines in a second than slow_lines.
+# slow_seconds = 1
+# slow_lines   = 10
+
 # Bounds of what one statement may bring to the scratch engine (see [scratch] below): rows, and bytes of their values.
 # scratch_rows   = 1000000
 # scratch_memory = 268435456

@@ -12,8 +12,8 @@ use std::{
 use clap::Args;
 use onionskin_keys::KeySet;
 use onionskin_proxy::{
-    Backend, BackendTls, Config, EnginePlace, Explained, LoginLimits, SessionLimits, Whereabouts,
-    explain, statements,
+    Backend, BackendTls, Config, EnginePlace, Explained, FinishLimits, LoginLimits, SessionLimits,
+    SlowLimits, Whereabouts, explain, statements,
 };
 use onionskin_rowstream::session::SqlError;
 use onionskin_schema::{Policy, Table, TableName};
@@ -106,6 +106,8 @@ impl Explain {
             login: LoginLimits::default(),
             trace: false,
             sessions: SessionLimits::default(),
+            finish: FinishLimits::default(),
+            slow: SlowLimits::default(),
             scratch,
             like_index: file.like_index,
             counts: false,

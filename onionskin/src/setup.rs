@@ -91,6 +91,8 @@ impl Setup {
             login: file.login.clone(),
             trace: given.trace,
             sessions: file.sessions.clone(),
+            finish: file.finish.clone(),
+            slow: file.slow.clone(),
             scratch,
             like_index: file.like_index,
             functions: file.functions()?,

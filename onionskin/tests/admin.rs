@@ -1,9 +1,13 @@
 //! The administration address: `/live` and `/ready` tell the truth, also while the server is gone
 //! and while the proxy ends; a token is asked for where others could listen; clients of this
-//! address, however hostile, keep nobody else from it.
+//! address, however hostile, keep nobody else from it. What it tells of memory is what is held.
 
+#[path = "admin/bounds.rs"]
+mod bounds;
 #[path = "admin/metrics.rs"]
 mod metrics;
+#[path = "admin/slow_log.rs"]
+mod slow_log;
 #[path = "admin/status.rs"]
 mod status;
 

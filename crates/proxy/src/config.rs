@@ -183,6 +183,47 @@ impl Default for SessionLimits {
     }
 }
 
+/// What statements may take of the proxy that it finishes itself: it opens, sorts and gathers their
+/// rows, or changes them one by one.
+#[derive(Clone, Debug)]
+pub struct FinishLimits {
+    /// Bytes that all of them hold together.
+    pub memory: u64,
+    /// Rows that one of them reads.
+    pub rows: u64,
+    /// Seconds in which it reads them.
+    pub seconds: u64,
+}
+
+impl Default for FinishLimits {
+    /// Sixteen statements of the greatest size that there may be.
+    fn default() -> Self {
+        FinishLimits {
+            memory: 1 << 30,
+            rows: 10_000_000,
+            seconds: 600,
+        }
+    }
+}
+
+/// The log of slow statements.
+#[derive(Clone, Debug)]
+pub struct SlowLimits {
+    /// From so long on a statement is slow. `None`: none is logged.
+    pub after: Option<Duration>,
+    /// Lines that are written in one second.
+    pub lines: u32,
+}
+
+impl Default for SlowLimits {
+    fn default() -> Self {
+        SlowLimits {
+            after: None,
+            lines: 10,
+        }
+    }
+}
+
 /// A proxy's configuration.
 pub struct Config {
     /// Where clients connect: `host:port`.
@@ -216,6 +257,10 @@ pub struct Config {
     pub trace: bool,
     /// Clients at once.
     pub sessions: SessionLimits,
+    /// Tier 2.
+    pub finish: FinishLimits,
+    /// Statements that are logged.
+    pub slow: SlowLimits,
     /// Tier 3; without it, statements that need it are refused.
     pub scratch: Option<ScratchConfig>,
     /// `like_index`: MariaDB's full-text indexes are made and used for LIKE, although they may miss

@@ -26,7 +26,9 @@ use onionskin_wire::{Capabilities, Connection, DefinitionForm, ParamType, Transp
 
 use crate::bind::{Binder, Values};
 use crate::catalog::KeyedPlan;
-use crate::config::{Backend, BackendTls, Config, LoginLimits, SessionLimits};
+use crate::config::{
+    Backend, BackendTls, Config, FinishLimits, LoginLimits, SessionLimits, SlowLimits,
+};
 use crate::live::Live;
 use crate::login::Login;
 use crate::metrics::{Meter, Metrics};
@@ -177,6 +179,8 @@ impl Stage {
             login: LoginLimits::default(),
             trace: false,
             sessions: SessionLimits::default(),
+            finish: FinishLimits::default(),
+            slow: SlowLimits::default(),
             scratch: None,
             like_index: false,
             functions: None,
@@ -224,7 +228,7 @@ impl Stage {
 
     /// Counts from now on what the session does, as with an administration address.
     pub fn count(&mut self) {
-        self.session.meter = Meter::new(Some(Arc::new(Metrics::new())));
+        self.session.meter = Meter::new(Some(Arc::new(Metrics::new())), None);
         self.session.server.connection.measure_waits();
     }
 

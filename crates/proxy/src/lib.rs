@@ -35,6 +35,7 @@
 //! | `long_values` | commands that are longer than the server takes |
 //! | `engine_place` | where the scratch engine is at the moment |
 //! | `session_limits` | how many sessions there may be |
+//! | `slow_log` | how many lines slow statements get |
 //! | `config`, `error` | what a proxy is told when it starts; why a statement did not run |
 
 mod age;
@@ -91,6 +92,7 @@ mod session_limits;
 mod set_lock;
 mod show;
 mod shown;
+mod slow_log;
 mod state;
 mod status;
 mod temporary;
@@ -103,7 +105,8 @@ use onionskin_plan::UseScratch;
 use std::sync::Arc;
 
 pub use config::{
-    Backend, BackendTls, Config, FunctionsConfig, LoginLimits, ScratchConfig, SessionLimits,
+    Backend, BackendTls, Config, FinishLimits, FunctionsConfig, LoginLimits, ScratchConfig,
+    SessionLimits, SlowLimits,
 };
 pub use engine_place::{EnginePlace, Whereabouts};
 pub use explain::{Explained, LoadTables, explain, statements};
@@ -132,6 +135,10 @@ pub(crate) struct Shared {
     pub metrics: Option<Arc<metrics::Metrics>>,
     /// Statements that were refused.
     pub refused: Arc<refused::RefusedShapes>,
+    /// What statements hold that the proxy finishes.
+    pub pool: Arc<finish::Pool>,
+    /// Lines about slow statements.
+    pub slow_log: Arc<slow_log::SlowLog>,
 }
 
 impl Shared {
@@ -152,6 +159,8 @@ impl Shared {
             told: Arc::default(),
             metrics: config.counts.then(|| Arc::new(metrics::Metrics::new())),
             refused: Arc::default(),
+            pool: Arc::default(),
+            slow_log: Arc::default(),
             config,
             cell_memory: Arc::default(),
         })
@@ -191,6 +200,8 @@ impl Shared {
             },
             metrics: self.metrics.clone(),
             refused: self.refused.clone(),
+            pool: self.pool.clone(),
+            slow_log: self.slow_log.clone(),
             config,
         })
     }

@@ -97,6 +97,7 @@ impl Observer {
             ready: ready.collect(),
             plans: shared.accounts.plans() as u64,
             sessions: shared.sessions.logged_in() as u64,
+            held: shared.pool.held(),
             edition: shared.edition,
         };
         Some(encode(metrics, gauges, form))

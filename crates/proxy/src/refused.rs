@@ -144,7 +144,8 @@ pub(crate) fn help_of(entry: &'static Entry) -> Option<Help> {
     known.map(|(_, help)| *help)
 }
 
-fn seconds() -> u64 {
+/// Since 1970.
+pub(crate) fn seconds() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.unwrap_or_default().as_secs()
 }

@@ -11,7 +11,7 @@ use crate::bind::{Binder, PlainParameters, Values};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
-use crate::finish::{Arena, Asked, BOUND, Binding, Decision};
+use crate::finish::{Arena, Asked, Binding, Decision};
 use crate::open::{self, Opener};
 use crate::row_update::{key_kind, key_literal};
 use crate::session::Session;
@@ -45,7 +45,7 @@ impl Session {
         };
         Ok(Some(Picker {
             decision: binding.bind(&filter.test, &mut self.buffers)?,
-            arena: Arena::new(filter.fetch.len()),
+            arena: Arena::new(filter.fetch.len(), self.kept()),
         }))
     }
 
@@ -166,13 +166,14 @@ impl Session {
         let charset = self.state.results_charset;
         let shared = std::sync::Arc::clone(&self.shared);
         let mut rows = Vec::new();
-        let mut size = 0usize;
+        let (mut kept, mut size) = (self.kept(), 0);
         while !self.server.tracker.is_complete() {
             match self.server.step()? {
                 Step::Row => {}
                 Step::Err => return Err(self.server.error()),
                 _ => continue,
             }
+            kept.row()?;
             if !picker.picks(self, &mut opener, keys)? {
                 continue;
             }
@@ -192,9 +193,7 @@ impl Session {
                 key_literal(cell, *kind, charset, &mut condition)
             })?;
             size += condition.len() + 32;
-            if size > BOUND {
-                return Err(Failure::refused(&onionskin_plan::errors::MEMORY, ""));
-            }
+            kept.hold(size)?;
             rows.push(condition);
         }
         self.meter.opened(opener.opened());

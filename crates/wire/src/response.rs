@@ -105,6 +105,8 @@ pub struct ResponseTracker {
     /// `MORE_RESULTS` for the OUT parameters of a CALL only in the EOF packet before their row, and
     /// clients go by that.
     inherited: StatusFlags,
+    /// Since this was asked last.
+    rows: u64,
 }
 
 impl ResponseTracker {
@@ -114,6 +116,7 @@ impl ResponseTracker {
             deprecate_eof: capabilities.contains(Capabilities::DEPRECATE_EOF),
             state: State::Done,
             inherited: StatusFlags::empty(),
+            rows: 0,
         }
     }
 
@@ -147,6 +150,11 @@ impl ResponseTracker {
         Ok(())
     }
 
+    /// How many rows there were since this was asked last.
+    pub fn take_rows(&mut self) -> u64 {
+        std::mem::take(&mut self.rows)
+    }
+
     /// True when no packet is due.
     #[inline]
     pub fn is_complete(&self) -> bool {
@@ -172,12 +180,18 @@ impl ResponseTracker {
     fn step_rows(&mut self, payload: &[u8]) -> WireResult<Step> {
         match payload.first() {
             // nearly all of them: neither an end nor an error begins so
-            Some(0..0xfe) => return Ok(Step::Row),
+            Some(0..0xfe) => {
+                self.rows += 1;
+                return Ok(Step::Row);
+            }
             Some(_) => {}
             None => return Err(WireError::Malformed("an empty row")),
         }
         match RowPacket::classify(payload, self.deprecate_eof) {
-            RowPacket::Row => Ok(Step::Row),
+            RowPacket::Row => {
+                self.rows += 1;
+                Ok(Step::Row)
+            }
             RowPacket::Err => Ok(self.error()),
             RowPacket::End => {
                 let status = self.end_status(payload)? | std::mem::take(&mut self.inherited);

@@ -23,7 +23,8 @@ use std::{net::SocketAddr, path::Path, sync::Arc, thread, time::Instant};
 use clap::Args;
 use onionskin_keys::{KeySet, Suite};
 use onionskin_proxy::{
-    Backend, BackendTls, Config, LoginLimits, Proxy, ScratchConfig, SessionLimits,
+    Backend, BackendTls, Config, FinishLimits, LoginLimits, Proxy, ScratchConfig, SessionLimits,
+    SlowLimits,
 };
 use onionskin_schema::Policy;
 use tracing_subscriber::filter::LevelFilter;
@@ -149,6 +150,8 @@ fn bind(
         login: LoginLimits::default(),
         trace: false,
         sessions: SessionLimits::default(),
+        finish: FinishLimits::default(),
+        slow: SlowLimits::default(),
         scratch: Some(ScratchConfig::new(engine.place().clone(), "root")),
         like_index: false,
         functions: None,

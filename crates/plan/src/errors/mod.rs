@@ -225,6 +225,15 @@ table! {
     pub OUT_OF_STEP = "OS1210", 1835, "08S01",
         "The server sent what nobody asked for; the session is closed.",
         "Connect again, and look at the server and at what lies between.";
+    pub FINISH_MEMORY = "OS1211", 1038, "HY001",
+        "The statements whose rows the proxy finishes at the moment hold as much memory as `finish_memory` allows.",
+        "Run the statement again later, narrow it, or raise the bound in the configuration.";
+    pub FINISH_ROWS = "OS1212", 1104, "42000",
+        "The proxy would have to read more rows for the statement than `finish_rows` allows.",
+        "Narrow it with conditions that the server can apply, or raise the bound in the configuration.";
+    pub FINISH_SECONDS = "OS1213", 3024, "HY000",
+        "The rows that the proxy finishes have not arrived within `finish_seconds`.",
+        "Narrow the statement with conditions that the server can apply, or raise the bound in the configuration.";
 }
 
 /// A statement that is not done: which error, and about what.

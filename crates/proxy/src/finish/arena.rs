@@ -6,10 +6,8 @@ use std::collections::hash_map::Entry;
 use onionskin_plan::errors;
 use onionskin_value::{SqlType, WeightError, weight};
 
+use super::kept::Kept;
 use crate::error::{Failure, Outcome};
-
-/// Bytes that the rows of one statement may take in the proxy.
-pub(crate) const BOUND: usize = 64 << 20;
 
 /// Rows of equal width: their cells lie one behind the other.
 pub(crate) struct Arena {
@@ -19,26 +17,34 @@ pub(crate) struct Arena {
     cells: Vec<(u32, u32)>,
     /// Bytes kept elsewhere on behalf of these rows.
     charged: usize,
+    /// What all of it takes, and what may be read.
+    pub kept: Kept,
 }
 
 const NULL: u32 = u32::MAX;
 
 impl Arena {
-    pub fn new(width: usize) -> Self {
+    pub fn new(width: usize, kept: Kept) -> Self {
         Arena {
             width,
             bytes: Vec::new(),
             cells: Vec::new(),
             charged: 0,
+            kept,
         }
+    }
+
+    /// With no other statement beside it.
+    #[cfg(test)]
+    pub fn alone(width: usize) -> Self {
+        let limits = crate::config::FinishLimits::default();
+        Arena::new(width, Kept::new(&std::sync::Arc::default(), &limits))
     }
 
     /// Appends a cell to the last row.
     pub fn push(&mut self, cell: Option<&[u8]>) -> Outcome<()> {
         let more = cell.map_or(0, <[u8]>::len) + 8;
-        if self.size() + more > BOUND {
-            return Err(Failure::refused(&errors::MEMORY, ""));
-        }
+        self.kept.hold(self.size() + more)?;
         // the bound keeps both numbers far below the mark
         let start = self.bytes.len() as u32;
         match cell {
@@ -58,10 +64,7 @@ impl Arena {
     /// Counts bytes that are kept elsewhere against the bound.
     pub fn charge(&mut self, bytes: usize) -> Outcome<()> {
         self.charged += bytes;
-        if self.size() > BOUND {
-            return Err(Failure::refused(&errors::MEMORY, ""));
-        }
-        Ok(())
+        self.kept.hold(self.size())
     }
 
     /// Number of rows.
@@ -179,10 +182,11 @@ impl SeenKeys {
 
 #[cfg(test)]
 mod tests {
+    use super::super::kept::BOUND;
     use super::*;
 
     fn arena(rows: &[[Option<&[u8]>; 2]]) -> Arena {
-        let mut arena = Arena::new(2);
+        let mut arena = Arena::alone(2);
         for cell in rows.iter().flatten() {
             arena.push(*cell).unwrap();
         }
@@ -206,7 +210,7 @@ mod tests {
 
     #[test]
     fn past_the_bound_is_an_error() {
-        let mut a = Arena::new(1);
+        let mut a = Arena::alone(1);
         let half = vec![0; BOUND / 2];
         a.push(Some(&half)).unwrap();
         assert!(a.push(Some(&half)).is_err());

@@ -450,7 +450,7 @@ mod tests {
     #[test]
     fn candidates_are_decided_by_the_whole_value_and_the_collation() {
         let long = "the same beginning of two long texts: ";
-        let mut arena = Arena::new(1);
+        let mut arena = Arena::alone(1);
         arena.push(Some(format!("{long}B").as_bytes())).unwrap();
         let with = |c, text: &str| constant(c, Place::At(format!("{long}{text}").into_bytes()));
         let holds = |d: Decision| d.holds(&asked(&arena)).unwrap();
@@ -473,7 +473,7 @@ mod tests {
 
     #[test]
     fn null_is_below_and_above_nothing() {
-        let mut arena = Arena::new(1);
+        let mut arena = Arena::alone(1);
         arena.push(None).unwrap();
         for c in [
             Comparison::Less,
@@ -495,12 +495,12 @@ mod tests {
             (&[1, 0, 0, 0], true),
             (&[0, 0, 0, 0], false),
         ] {
-            let mut arena = Arena::new(1);
+            let mut arena = Arena::alone(1);
             arena.push(Some(cell)).unwrap();
             let got = Decision::Fetched(0).holds(&asked(&arena)).unwrap();
             assert_eq!(got, truth, "{cell:?}");
         }
-        let mut arena = Arena::new(1);
+        let mut arena = Arena::alone(1);
         arena.push(Some(b"0")).unwrap();
         let any = Decision::Any(vec![
             Decision::Fetched(0),

@@ -322,7 +322,7 @@ mod tests {
     ) -> Vec<Vec<Computed>> {
         let text = SqlType::parse("varchar(9)", Some("utf8mb4_general_ci")).unwrap();
         let types = [Some(text), Some(SqlType::plain(Kind::TinyInt(None)))];
-        let mut arena = Arena::new(2);
+        let mut arena = Arena::alone(2);
         let mut grouping = Grouping::new(keys, calls, &types);
         for (name, number) in rows {
             arena.push(name.map(str::as_bytes)).unwrap();

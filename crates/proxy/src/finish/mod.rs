@@ -3,13 +3,15 @@
 //!
 //! Rows pass through one by one: `decide.rs` drops those that only looked like matches, `groups.rs`
 //! adds what is left to its group. Rows that need neither sorting nor comparing with each other
-//! go on to the client at once; others are kept in one arena (`arena.rs`), whose bound makes the
-//! statement an error, never a slow death.
+//! go on to the client at once; others are kept in one arena (`arena.rs`). What it takes, alone
+//! and beside all others, is bounded (`kept.rs`): beyond, the statement is an error, never a slow
+//! death.
 
 mod arena;
 mod decide;
 mod definitions;
 mod groups;
+mod kept;
 mod limits;
 mod sorting;
 
@@ -30,8 +32,9 @@ use crate::exchange::Question;
 use crate::open::{self, Opener};
 use crate::session::{Execution, Session};
 
-pub(crate) use self::arena::{Arena, BOUND};
+pub(crate) use self::arena::Arena;
 pub(crate) use self::decide::{Asked, Binding, Decision};
+pub(crate) use self::kept::{Kept, Pool};
 
 /// Whether an error says that a full-text search cannot be done: there is no index (1191, 1214), or
 /// its result is too large (1030).
@@ -176,6 +179,11 @@ impl Session {
         Ok(fits)
     }
 
+    /// What the statement may take of the proxy from now on.
+    pub fn kept(&self) -> Kept {
+        Kept::new(&self.shared.pool, &self.shared.config.finish)
+    }
+
     /// Reads the rows of a finish plan and writes what becomes of them.
     pub fn finish_rows(
         &mut self,
@@ -268,6 +276,7 @@ impl Session {
         let step = self.server.step()?;
         match step {
             Step::Row => {
+                arena.kept.row()?;
                 opener.cells(
                     self.server.connection.last_payload(),
                     &self.shared.config.keys,
@@ -324,7 +333,7 @@ impl Session {
         opener: &mut Opener,
         filter: Option<&Decision>,
     ) -> Outcome<()> {
-        let mut arena = Arena::new(work.finish.fetch.len());
+        let mut arena = Arena::new(work.finish.fetch.len(), self.kept());
         let (mut skip, mut take) = work.limit;
         let mut matching = 0;
         let mut behind = None;
@@ -366,7 +375,7 @@ impl Session {
         opener: &mut Opener,
         filter: Option<&Decision>,
     ) -> Outcome<()> {
-        let mut arena = Arena::new(work.finish.fetch.len());
+        let mut arena = Arena::new(work.finish.fetch.len(), self.kept());
         let mut behind = None;
         let step = loop {
             match self.next_row(opener, &mut arena)? {
@@ -403,7 +412,7 @@ impl Session {
         filter: Option<&Decision>,
         having: Option<&Decision>,
     ) -> Outcome<()> {
-        let mut arena = Arena::new(work.finish.fetch.len());
+        let mut arena = Arena::new(work.finish.fetch.len(), self.kept());
         let mut grouping = Grouping::new(groups.keys.as_deref(), &groups.calls, &work.types);
         let mut behind = None;
         let step = loop {

@@ -89,6 +89,8 @@ metrics! {
         "Logins; refused: by the server, or the client left; error: the server cannot be reached, or the login not be relayed; turned_away: too many";
     RELOAD = "reloads", "onionskin_reloads_total", "counter", "`outcome`: ok, refused",
         "Times that the configuration was read anew; refused: nothing was changed";
+    HELD = "finish_memory", "onionskin_finish_memory_bytes", "gauge", "",
+        "Memory that statements hold now whose rows the proxy finishes";
     EDITION = "configuration", "onionskin_configuration", "gauge", "",
         "Number of the configuration in force: 0 is that of the start, each reload that was done adds 1";
 }
@@ -101,6 +103,8 @@ pub(crate) struct Gauges {
     pub ready: Vec<(&'static str, bool)>,
     pub plans: u64,
     pub sessions: u64,
+    /// Bytes of statements that are finished.
+    pub held: u64,
     /// Of the configuration.
     pub edition: u64,
 }
@@ -144,8 +148,10 @@ fn put(
         "info" => MetricType::Info,
         _ => MetricType::Gauge,
     };
-    let has_unit = metric.full_name.contains("_seconds");
-    let unit = has_unit.then_some(&Unit::Seconds);
+    let units = [("_seconds", &Unit::Seconds), ("_bytes", &Unit::Bytes)];
+    let mut units = units.into_iter();
+    let unit = units.find(|(name, _)| metric.full_name.contains(name));
+    let unit = unit.map(|(_, unit)| unit);
     // The older form adds no full stop where it finds one.
     let help = format!("{}.", metric.help);
     values(&mut encoder.encode_descriptor(metric.name, &help, unit, kind)?)
@@ -222,6 +228,7 @@ impl Collector for Shown {
         put(encoder, &RELOAD, |to| {
             counters(to, "outcome", RELOADS.into_iter().zip(&metrics.reloads))
         })?;
+        put(encoder, &HELD, |to| to.encode_gauge(&gauges.held))?;
         put(encoder, &EDITION, |to| to.encode_gauge(&gauges.edition))
     }
 }
@@ -261,6 +268,7 @@ mod tests {
             ready: vec![("proxy", true), ("server", false)],
             plans: 7,
             sessions: 3,
+            held: 65_536,
             edition: 2,
         };
         encode(&metrics, gauges, form)

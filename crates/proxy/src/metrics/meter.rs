@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::{Kind, Label, Metrics, Tier, add, clock};
 
@@ -9,6 +10,8 @@ use super::{Kind, Label, Metrics, Tier, add, clock};
 #[derive(Default)]
 pub(crate) struct Meter {
     metrics: Option<Arc<Metrics>>,
+    /// Nanoseconds from which on a statement is slow.
+    slow: Option<u64>,
     /// In nanoseconds of the clock.
     begun: u64,
     /// The command is one that runs statements.
@@ -27,29 +30,57 @@ pub(crate) struct Ending {
     pub at_server: u64,
     /// How long the scratch engine was waited for, likewise.
     pub at_engine: u64,
+    /// Rows that the server has sent.
+    pub rows: u64,
     /// Cells that were sealed.
     pub sealed: u64,
     /// The server's connection has not broken.
     pub has_server: bool,
 }
 
+/// A statement that took its time.
+pub(crate) struct Slow {
+    pub tier: Tier,
+    pub kind: Kind,
+    /// All of it, and what it was spent on, in nanoseconds.
+    pub time: u64,
+    pub at_server: u64,
+    pub at_engine: u64,
+    pub in_proxy: u64,
+    /// Rows that the server has sent for it.
+    pub rows: u64,
+}
+
 impl Meter {
-    pub fn new(metrics: Option<Arc<Metrics>>) -> Self {
-        Meter {
+    pub fn new(metrics: Option<Arc<Metrics>>, slow: Option<Duration>) -> Self {
+        let mut meter = Meter {
             metrics,
             ..Meter::default()
-        }
+        };
+        meter.look_for_slow(slow);
+        meter
+    }
+
+    /// From so long on a statement is slow, until something else is said.
+    pub fn look_for_slow(&mut self, slow: Option<Duration>) {
+        self.slow = slow.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    }
+
+    /// Whether it does.
+    #[inline]
+    pub fn looks_for_slow(&self) -> bool {
+        self.slow.is_some()
     }
 
     /// Whether anything is counted.
     pub fn is_on(&self) -> bool {
-        self.metrics.is_some()
+        self.metrics.is_some() || self.slow.is_some()
     }
 
     /// A command has arrived.
     #[inline]
     pub fn begin(&mut self) {
-        if self.metrics.is_some() {
+        if self.is_on() {
             self.begun = clock();
         }
     }
@@ -90,14 +121,15 @@ impl Meter {
     /// own.
     #[cold]
     pub fn failed(&mut self, code: Option<&'static str>) {
-        if let (Some(metrics), Some(code)) = (&self.metrics, code) {
+        let Some(code) = code else { return };
+        self.refused = self.is_on();
+        if let Some(metrics) = &self.metrics {
             metrics.refused(code);
-            self.refused = true;
         }
     }
 
-    /// The command is done, and answered.
-    pub fn end(&mut self, ending: &Ending) {
+    /// The command is done, and answered. Returns it if it is a slow statement.
+    pub fn end(&mut self, ending: &Ending) -> Option<Slow> {
         let label = self.label.take();
         let refused = std::mem::take(&mut self.refused);
         let (recalled, made) = (
@@ -105,15 +137,14 @@ impl Meter {
             std::mem::take(&mut self.made),
         );
         let opened = std::mem::take(&mut self.opened);
-        let Some(metrics) = &self.metrics else {
-            return;
-        };
-        add(&metrics.sealed, ending.sealed);
-        add(&metrics.opened, opened);
-        add(&metrics.recalled, recalled);
-        add(&metrics.made, made);
-        if !self.is_statement {
-            return;
+        if let Some(metrics) = &self.metrics {
+            add(&metrics.sealed, ending.sealed);
+            add(&metrics.opened, opened);
+            add(&metrics.recalled, recalled);
+            add(&metrics.made, made);
+        }
+        if !self.is_statement || !self.is_on() {
+            return None;
         }
         let now = clock();
         let was_asked = ending.at_server > 0;
@@ -126,26 +157,38 @@ impl Meter {
         let tier = if refused { Tier::Refused } else { label.tier };
         let time = now.saturating_sub(self.begun);
         let waited = ending.at_server + ending.at_engine;
-        add(&metrics.in_proxy, time.saturating_sub(waited));
-        add(&metrics.at_server, ending.at_server);
-        add(&metrics.at_engine, ending.at_engine);
-        if was_asked && ending.has_server {
-            metrics.answered.store(now, Ordering::Relaxed);
+        let in_proxy = time.saturating_sub(waited);
+        if let Some(metrics) = &self.metrics {
+            add(&metrics.in_proxy, in_proxy);
+            add(&metrics.at_server, ending.at_server);
+            add(&metrics.at_engine, ending.at_engine);
+            if was_asked && ending.has_server {
+                metrics.answered.store(now, Ordering::Relaxed);
+            }
+            metrics.statements[tier as usize][label.kind as usize].observe(time);
         }
-        metrics.statements[tier as usize][label.kind as usize].observe(time);
+        let is_slow = self.slow.is_some_and(|slow| time >= slow);
+        is_slow.then_some(Slow {
+            tier,
+            kind: label.kind,
+            time,
+            at_server: ending.at_server,
+            at_engine: ending.at_engine,
+            in_proxy,
+            rows: ending.rows,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn ending(at_server: u64) -> Ending {
         Ending {
             at_server,
             at_engine: 0,
+            rows: 1,
             sealed: 2,
             has_server: true,
         }
@@ -159,7 +202,7 @@ mod tests {
     #[test]
     fn a_statement_is_counted_once_under_the_last_tier() {
         let metrics = Arc::new(Metrics::new());
-        let mut meter = Meter::new(Some(metrics.clone()));
+        let mut meter = Meter::new(Some(metrics.clone()), None);
         meter.begin();
         meter.statement(true);
         meter.runs(select(Tier::One));
@@ -194,7 +237,13 @@ mod tests {
 
     #[test]
     fn without_metrics_nothing_is_kept() {
-        let mut meter = Meter::new(None);
+        let mut meter = Meter::new(None, Some(Duration::ZERO));
+        meter.begin();
+        meter.statement(true);
+        meter.runs(select(Tier::One));
+        let slow = meter.end(&ending(5)).expect("slow");
+        assert_eq!((slow.tier, slow.at_server, slow.rows), (Tier::One, 5, 1));
+        let mut meter = Meter::new(None, None);
         meter.begin();
         assert_eq!(meter.begun, 0);
         meter.statement(true);

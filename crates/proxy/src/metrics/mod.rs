@@ -3,7 +3,7 @@
 //! A session has a [`Meter`]: plain numbers of the statement that runs. At its end they are added
 //! to the [`Metrics`] that all sessions share, a few atomic additions without a lock. Nothing is
 //! allocated, nothing is counted for each row, and without an administration address nothing is
-//! added and no clock is read.
+//! added, and no clock is read unless slow statements are logged.
 //!
 //! No label holds what a client or an administrator has chosen: they are the tiers, kinds and
 //! outcomes of this module and the codes of the table of errors. So the number of series is known.
@@ -30,7 +30,7 @@ pub use exposition::{Exposition, METRICS, MetricHelp};
 pub(crate) use exposition::{Gauges, encode};
 pub(crate) use label::{KINDS, Kind, Label, TIERS, Tier};
 pub(crate) use latency::{Latency, Reading};
-pub(crate) use meter::{Ending, Meter};
+pub(crate) use meter::{Ending, Meter, Slow};
 
 /// How a login ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,8 +31,6 @@ use crate::session::{Session, hide_tokens};
 
 /// Rows written by one statement.
 const CHUNK: usize = 64;
-/// Bytes of rows kept between reading and writing.
-const BOUND: usize = 64 << 20;
 
 /// A row to be written.
 #[derive(Default)]

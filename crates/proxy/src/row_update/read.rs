@@ -7,8 +7,8 @@ use onionskin_value::{Context, Input, Operator, Stored, add_sub};
 use onionskin_wire::Step;
 use onionskin_wire::rows::TextRow;
 
+use super::Row;
 use super::key::{key_kind, key_literal};
-use super::{BOUND, Row};
 use crate::bind::{Binder, Values, is_early};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
@@ -71,7 +71,7 @@ impl Session {
         let charset = self.state.results_charset;
         let shared = Arc::clone(&self.shared);
         let mut rows = Vec::new();
-        let mut size = 0usize;
+        let (mut kept, mut size) = (self.kept(), 0);
         let mut found = 0u64;
         while !self.server.tracker.is_complete() {
             match self.server.step()? {
@@ -79,6 +79,7 @@ impl Session {
                 Step::Err => return Err(self.server.error()),
                 _ => continue,
             }
+            kept.row()?;
             let assigned = update.key.len() + update.assign.len();
             if let Some(picker) = &mut picker
                 && !picker.picks(self, &mut opener, assigned)?
@@ -121,9 +122,7 @@ impl Session {
             row.values = self.new_values(keyed, update, values, constants, &old, found)?;
             if row.changes(update) {
                 size += row.size();
-                if size > BOUND {
-                    return Err(Failure::refused(&errors::MEMORY, ""));
-                }
+                kept.hold(size)?;
                 rows.push(row);
             }
         }

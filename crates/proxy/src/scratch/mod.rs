@@ -70,9 +70,6 @@ pub(crate) struct Parameters<'a> {
     pub long: &'a [Option<Vec<u8>>],
 }
 
-/// Bytes of the conditions that name rows to be written.
-const MAX_CONDITION_BYTES: usize = 64 << 20;
-
 /// What was brought to the scratch engine.
 #[derive(Default)]
 struct Brought {
@@ -491,6 +488,7 @@ impl Session {
         let shared = Arc::clone(&self.shared);
         let charset = self.state.results_charset;
         let (mut keys, mut kinds, mut size) = (Vec::new(), Vec::new(), 0);
+        let mut kept = self.kept();
         let of_values = read.columns.len();
         let (rows, memory) = {
             let config = self.bounds()?;
@@ -553,10 +551,8 @@ impl Session {
                     if !read.key.is_empty() {
                         loader.number(first + keys.len());
                         size += condition.len() + 32;
+                        kept.hold(size)?;
                         keys.push(condition);
-                        if size > MAX_CONDITION_BYTES {
-                            return Err(Failure::refused(&errors::MEMORY, ""));
-                        }
                     }
                     brought.bytes += std::mem::take(&mut loader.bytes);
                     if brought.rows > rows || brought.bytes > memory {

@@ -7,6 +7,7 @@
 //! | `query` | `COM_QUERY`: one statement or several, and the second attempt after a stale snapshot |
 //! | `values` | a text's values bound, and what follows where one is wrong |
 //! | `noting` | what is noted of refused statements |
+//! | `slow` | the log of slow statements |
 //! | `relay` | answers that go through as they are |
 //! | `results` | results opened, and the packets that end an answer |
 //! | `duplicate` | which value an error about a duplicate is about |
@@ -19,6 +20,7 @@ mod planning;
 mod query;
 mod relay;
 mod results;
+mod slow;
 mod statement_run;
 mod texts;
 mod values;
@@ -100,6 +102,8 @@ pub(crate) struct Session {
     pub activity: Arc<Activity>,
     /// What is counted of the statement that runs.
     pub meter: Meter,
+    /// What held when the command arrived, where slow statements are logged.
+    arrival: slow::Arrival,
     connection_id: u32,
     /// What makes the connection to the server fit for a password, as it was made.
     trust: LinkTrust,
@@ -172,7 +176,7 @@ impl Session {
         let most = server.bound.packet.saturating_mul(2).saturating_add(MORE);
         client.set_max_payload(most.min(DEFAULT_MAX_PAYLOAD));
         server.keeps_snapshots = state.family == Family::MySql;
-        let meter = Meter::new(shared.metrics.clone());
+        let meter = Meter::new(shared.metrics.clone(), shared.config.slow.after);
         if meter.is_on() {
             server.connection.measure_waits();
         }
@@ -206,6 +210,7 @@ impl Session {
             engine: None,
             activity,
             meter,
+            arrival: slow::Arrival::default(),
             connection_id: login.connection_id,
             trust: login.trust,
             client_authority: login.client_authority,
@@ -236,6 +241,9 @@ impl Session {
             self.adopt();
         }
         self.meter.begin();
+        if self.meter.looks_for_slow() {
+            self.arrival = self.arrival();
+        }
         let done = match received {
             Ok(_) => self.server.check_silence().and_then(|()| self.command()),
             // the thread that watches has shut the client's socket down
@@ -259,7 +267,7 @@ impl Session {
                 }
             }
         };
-        self.count(has_server);
+        self.count(has_server, goes_on);
         goes_on
     }
 
@@ -279,22 +287,31 @@ impl Session {
             let (key, settings) = (self.state.settings_key(), self.state.settings(tier3));
             self.space = self.account.space(key, settings);
         }
+        let was_on = self.meter.is_on();
+        self.meter.look_for_slow(self.shared.config.slow.after);
+        if self.meter.is_on() && !was_on {
+            self.server.connection.measure_waits();
+        }
         self.activity.runs_under(self.shared.edition);
     }
 
     /// Adds what was counted of a command to what all sessions have done.
-    fn count(&mut self, has_server: bool) {
+    fn count(&mut self, has_server: bool, goes_on: bool) {
         let sealed = std::mem::take(&mut self.buffers.sealed);
         if self.meter.is_on() {
             let engine = self.engine.as_mut();
             let at_engine = engine.map(|engine| engine.server.connection.take_waited());
             let at_server = self.server.connection.take_waited();
-            self.meter.end(&Ending {
+            let slow = self.meter.end(&Ending {
                 at_server,
                 at_engine: at_engine.unwrap_or_default(),
                 sealed,
+                rows: self.server.tracker.take_rows(),
                 has_server,
             });
+            if let Some(slow) = slow {
+                self.log_slow(&slow, goes_on);
+            }
         }
     }
 

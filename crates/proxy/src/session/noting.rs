@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::refused::{Help, LENGTH, Met, help_of};
 
 /// In the place of a shape.
-const UNREAD: &str = "(a text that cannot be read)";
+pub(super) const UNREAD: &str = "(a text that cannot be read)";
 
 impl Session {
     /// The client's command ends with this failure. It is noted if it is a refusal, and not an
@@ -21,7 +21,7 @@ impl Session {
         if refusal.coded().is_some() {
             return;
         }
-        let Some((sql, template)) = self.refused_text() else {
+        let Some((sql, template)) = self.statement_text() else {
             return;
         };
         let is_read = template.is_some();
@@ -46,7 +46,7 @@ impl Session {
     /// The text of the statement that the client's command is about, and its shape; of one among
     /// several, its part. What is read from the client in the middle of a statement is a file, of
     /// which nothing is left at the end.
-    fn refused_text(&mut self) -> Option<(Vec<u8>, Option<Template>)> {
+    pub(super) fn statement_text(&mut self) -> Option<(Vec<u8>, Option<Template>)> {
         let payload = self.client.last_payload();
         let text = payload.get(1..).unwrap_or_default();
         let text = match Command::of(payload) {

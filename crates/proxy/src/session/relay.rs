@@ -176,6 +176,7 @@ impl Session {
                     self.client
                         .write_payload(payload)
                         .map_err(Failure::Client)?;
+                    self.current.read_file = true;
                     self.relay_file()?;
                     sent_file = true;
                 }

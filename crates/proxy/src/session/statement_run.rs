@@ -26,6 +26,8 @@ pub(crate) struct StatementRun {
     pub part: Option<Box<Range<usize>>>,
     /// It is not the last of several: its answer says that more results follow.
     pub more_results: bool,
+    /// Packets of a file were read from the client, in the place of its command.
+    pub read_file: bool,
     /// Rows were written to the client.
     pub wrote: bool,
     /// It has literals in the place of the client's expressions.

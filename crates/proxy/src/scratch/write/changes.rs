@@ -199,6 +199,7 @@ impl Session {
     ) -> Outcome<u64> {
         let mut waiting: Vec<(usize, Vec<u8>)> = Vec::new();
         let (mut written, mut size) = (0, 0);
+        let mut kept = self.kept();
         engine.server.begin(question).map_err(ours)?;
         while !engine.server.tracker.is_complete() {
             match engine.server.step().map_err(ours)? {
@@ -213,22 +214,18 @@ impl Session {
             match ranks {
                 Some(ranks) => {
                     size += sql.len() + 64;
-                    if size > BOUND && target.moves {
-                        return Err(Failure::refused(&errors::MEMORY, ""));
-                    }
-                    if size > BOUND {
+                    if size > BOUND && !target.moves {
                         // should one of them still need another's key, the server says so
                         self.send_in_order(&mut waiting, sent)?;
                         size = 0;
                     }
+                    kept.hold(size)?;
                     waiting.push((ranks.get(number).copied().unwrap_or(usize::MAX), sql));
                 }
                 // none is sent before it is known that there are not too many
                 None if read.named_by == NamedBy::Row => {
                     size += sql.len() + 64;
-                    if size > BOUND {
-                        return Err(Failure::refused(&errors::MEMORY, ""));
-                    }
+                    kept.hold(size)?;
                     waiting.push((0, sql));
                 }
                 None => self.send_row(&sql, sent)?,

@@ -163,6 +163,7 @@ impl Session {
         engine.server.begin(question).map_err(ours)?;
         let mut step = engine.server.step().map_err(ours)?;
         if step == Step::LocalInfileRequest {
+            self.current.read_file = true;
             let mut request = vec![REQUEST];
             request.extend_from_slice(file);
             self.write(&request)?;

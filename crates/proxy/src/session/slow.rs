@@ -1,0 +1,83 @@
+//! Statements that took longer than `slow_seconds`: a line in the log for each, with its shape, and
+//! where its time went.
+
+use onionskin_plan::LexMode;
+use onionskin_value::Charset;
+
+use super::Session;
+use super::noting::UNREAD;
+use crate::metrics::{KINDS, Slow, TIERS};
+use crate::refused::{LENGTH, seconds};
+
+/// In the place of a shape.
+const SEVERAL: &str = "(a text of several statements)";
+const NOT_KEPT: &str = "(a prepared statement whose text is not kept)";
+const BROKEN_OFF: &str = "(the session was broken off)";
+
+/// What holds when a command arrives: how its text is read, and what the client has got so far.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Arrival {
+    lex: LexMode,
+    charset: Option<Charset>,
+    is_read: bool,
+    written: u64,
+}
+
+impl Session {
+    pub(super) fn arrival(&self) -> Arrival {
+        Arrival {
+            lex: self.space.settings.lex,
+            charset: self.state.client_charset,
+            is_read: self.state.tracked && self.state.mode_is_read,
+            written: self.client.written(),
+        }
+    }
+
+    /// Logs a slow statement, unless there were too many of them in this second.
+    #[cold]
+    pub(super) fn log_slow(&mut self, slow: &Slow, is_whole: bool) {
+        let most = self.shared.config.slow.lines;
+        let Some(left_out) = self.shared.slow_log.admits(seconds(), most) else {
+            return;
+        };
+        let shape = match is_whole {
+            true => self.slow_shape(),
+            false => BROKEN_OFF.into(),
+        };
+        let seconds = |nanos: u64| nanos as f64 / 1e9;
+        let bytes = self.client.written().saturating_sub(self.arrival.written);
+        tracing::warn!(
+            id = self.connection_id,
+            tier = TIERS[slow.tier as usize].1,
+            kind = KINDS[slow.kind as usize].1,
+            seconds = seconds(slow.time),
+            server = seconds(slow.at_server),
+            scratch = seconds(slow.at_engine),
+            proxy = seconds(slow.in_proxy),
+            rows = slow.rows,
+            bytes,
+            left_out,
+            shape,
+            "slow statement"
+        );
+    }
+
+    /// The shape of the command's statement. Where its text may be read in another way by now than
+    /// when it arrived, as behind a change of `sql_mode`, nothing is told of it.
+    fn slow_shape(&mut self) -> String {
+        let (then, now) = (self.arrival, self.arrival());
+        let is_same = (then.lex, then.charset, then.is_read) == (now.lex, now.charset, now.is_read);
+        if !is_same || self.current.read_file {
+            return UNREAD.into();
+        }
+        if self.current.part.is_some() {
+            return SEVERAL.into();
+        }
+        match self.statement_text() {
+            None => NOT_KEPT.into(),
+            Some((_, None)) => UNREAD.into(),
+            Some((_, Some(template))) if template.multiple => SEVERAL.into(),
+            Some((_, Some(template))) => template.shown(LENGTH),
+        }
+    }
+}
