@@ -1,4 +1,5 @@
-//! What triggers of the table reach: a column that is protected before or after may not be among it.
+//! What triggers of the table reach. A column that is protected before or after may not be among
+//! it.
 //!
 //! The server runs a trigger and would give it ciphertext. It comes to a column by NEW and OLD, by
 //! the table's name, and through views, routines and triggers of other tables, as many of them in a
@@ -123,8 +124,8 @@ impl Text {
     fn mentions(&self, name: &str) -> bool {
         let folded = fold(name);
         match &self.unclear {
-            // A character that could not be read may be any.
-            Some(text) => text.contains(&folded) || text.contains('\u{fffd}') && !name.is_ascii(),
+            // A character that could not be read may be any, also an accent in an ASCII name.
+            Some(text) => text.contains(&folded) || text.contains('\u{fffd}'),
             None => self.names.iter().flatten().any(|known| *known == folded),
         }
     }
@@ -255,6 +256,7 @@ mod tests {
             ("INSERT INTO a VALUES (NEW.name)", true),
             ("SET NEW.`Name` = 1", true),
             ("SET NEW.`nÄmé` = 1", true),
+            ("SET NEW.`n\u{fffd}me` = 1", true),
             ("SET `new` . name = 1", true),
             ("INSERT INTO a (name) VALUES (NEW.id)", false),
             ("INSERT INTO a (x) SELECT name FROM t", true),
