@@ -15,6 +15,8 @@ on_both_servers!(
     a_table_without_some_of_them_refuses_changes,
     a_checkpoint_does_not_choose_what_is_made,
     triggers_that_cannot_go_are_refused,
+    triggers_that_reach_the_column_otherwise_are_refused,
+    names_of_ours_that_are_taken_are_refused,
 );
 
 /// A table, and triggers of every kind that write down what happens to it. `{}` is the database.
@@ -509,4 +511,92 @@ fn triggers_that_cannot_go_are_refused(kind: Kind) {
         "{text}"
     );
     assert_eq!(session.text(names).unwrap(), tables);
+}
+
+/// By another spelling, a view of a view, a function, a procedure, or the trigger of another table.
+fn triggers_that_reach_the_column_otherwise_are_refused(kind: Kind) {
+    if direct_mode() {
+        return;
+    }
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    let mut session = server.connect();
+    for sql in [
+        "CREATE DATABASE app",
+        "CREATE DATABASE other",
+        "USE app",
+        "CREATE TABLE t (id INT PRIMARY KEY, `näme` VARCHAR(60), n INT NOT NULL DEFAULT 0)",
+        "CREATE TABLE audit (no INT AUTO_INCREMENT PRIMARY KEY, what VARCHAR(80))",
+        "CREATE TABLE audit2 (no INT AUTO_INCREMENT PRIMARY KEY, what VARCHAR(80))",
+        "INSERT INTO t (id, `näme`) VALUES (1, 'x')",
+        "CREATE VIEW v AS SELECT * FROM t",
+        "CREATE VIEW other.w (id, a) AS SELECT id, `näme` FROM app.v",
+        "CREATE FUNCTION f() RETURNS INT READS SQL DATA RETURN (SELECT COUNT(`näme`) FROM t)",
+        "CREATE PROCEDURE p() SET @n = f()",
+        "CREATE TRIGGER reads AFTER INSERT ON audit2 FOR EACH ROW SET @n = (SELECT COUNT(`näme`) FROM t)",
+        "CREATE VIEW harmless AS SELECT 1 AS one",
+        "CREATE FUNCTION counts() RETURNS INT NO SQL RETURN 1",
+    ] {
+        session.must(sql);
+    }
+    let proxy = Proxy::start(&server, "");
+    let names = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'app'";
+    let tables = session.text(names).unwrap();
+    let change = ["app.t", "--encrypt", "näme: eq"];
+    for body in [
+        "SET @a = NEW.`NÄME`",
+        "INSERT INTO audit (what) SELECT MAX(`näme`) FROM v",
+        "INSERT INTO audit (what) SELECT MAX(a) FROM `other`.`w`",
+        "SET @a = f()",
+        "CALL `p`()",
+        "INSERT INTO audit2 (what) VALUES (NEW.id)",
+    ] {
+        session.must(&format!(
+            "CREATE TRIGGER looks AFTER INSERT ON t FOR EACH ROW {body}"
+        ));
+        let text = must_not_migrate(&server, Some(&proxy), &change);
+        assert!(text.contains("its trigger looks"), "{body}: {text}");
+        assert_eq!(session.text(names).unwrap(), tables, "{body}");
+        session.must("DROP TRIGGER looks");
+    }
+    session.must(
+        "CREATE TRIGGER looks AFTER INSERT ON t FOR EACH ROW \
+         INSERT INTO audit (what) SELECT one + counts() FROM harmless",
+    );
+    must_migrate(
+        &server,
+        Some(&proxy),
+        &[&change[..], &["--drop-old"]].concat(),
+    );
+    let mut through = proxy.connect();
+    through.must("INSERT INTO app.t (id, `näme`) VALUES (2, 'y')");
+}
+
+/// The names that the migration gives to triggers are unique in a database.
+fn names_of_ours_that_are_taken_are_refused(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    let mut session = server.connect();
+    make(&mut session, "app");
+    let names = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'app'";
+    let tables = session.text(names).unwrap();
+    for name in ["t_onionskin_gi", "T_onionskin_gd", "t_onionskin_t3"] {
+        session.must(&format!(
+            "CREATE TRIGGER app.{name} AFTER INSERT ON app.audit FOR EACH ROW SET @a = 1"
+        ));
+        for arguments in [
+            ["app.t", "--rebuild"].as_slice(),
+            &["app.t", "--rebuild", "--dry-run"],
+        ] {
+            let text = must_not_migrate(&server, None, arguments);
+            assert!(
+                text.contains(&format!("a trigger {name}")),
+                "{name}: {text}"
+            );
+        }
+        assert_eq!(session.text(names).unwrap(), tables, "{name}");
+        session.must(&format!("DROP TRIGGER app.{name}"));
+    }
 }

@@ -30,7 +30,8 @@ use crate::progress::Progress;
 use crate::reverse::check_reversible;
 use crate::switch::exists;
 use crate::trigger_catalog;
-use crate::triggers::{self, Triggers};
+use crate::trigger_reach::must_not_see;
+use crate::triggers::Triggers;
 
 /// What the new table is made from.
 struct Making<'a> {
@@ -75,6 +76,8 @@ impl Job {
         moves.must_be_permitted(&mut control)?;
         moves.must_be_alone(&mut control)?;
         must_stay_plain(&mut control, &state, operation, &old)?;
+        self.triggers(&state, &names)
+            .must_have_names(&mut control)?;
         let beside = self.named_elsewhere(&mut control, operation, &old)?;
         match is_again {
             true => checkpoint.write(&mut control, &state)?,
@@ -259,6 +262,8 @@ impl Job {
         moves.must_be_permitted(&mut control)?;
         moves.must_be_alone(&mut control)?;
         must_stay_plain(&mut control, &state, operation, &old)?;
+        self.triggers(&state, &names)
+            .must_have_names(&mut control)?;
         let beside = self.named_elsewhere(&mut control, operation, &old)?;
         let mut lines: Vec<String> = beside
             .iter()
@@ -301,7 +306,7 @@ fn must_stay_plain(
     let before = before.map(|(column, _)| column.name.clone());
     let after = operation.protected_after(&old.logical)?.into_keys();
     let mut columns: BTreeSet<String> = before.chain(after).collect();
-    triggers::must_not_see(&state.triggers, &columns, old)?;
+    must_not_see(control, &state.triggers, &columns, old)?;
     if let Operation::Alter(specifications) = operation
         && !state.foreign_keys.is_empty()
     {

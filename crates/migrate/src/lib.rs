@@ -30,7 +30,7 @@
 //! | `switch` | the last moment |
 //! | `stragglers` | what was written to the old table behind it |
 //! | `foreign_keys`, `foreign_catalog`, `foreign_mending`, `neighbours` | keys of the table and to it, which change places with it |
-//! | `triggers`, `trigger_catalog`, `trigger_text` | triggers, which go with it |
+//! | `triggers`, `trigger_catalog`, `trigger_reach`, `trigger_text` | triggers, which go with it |
 //! | `conflict` | rows that the new table does not take |
 //! | `reverse` | after it: the old table is fed, and the way back |
 //! | `throttle`, `replicas`, `brake` | waiting for others; making writers wait that never would |
@@ -76,6 +76,7 @@ mod stragglers;
 mod switch;
 mod throttle;
 mod trigger_catalog;
+mod trigger_reach;
 mod trigger_text;
 mod triggers;
 

@@ -5,7 +5,7 @@ use onionskin_rowstream::session::{Session, SqlError};
 use onionskin_schema::identifier;
 
 use crate::error::{MigrateError, Result};
-use crate::facts::names_table;
+use crate::facts::{is_named, name_literal, names_table};
 
 /// What tells a trigger of a table from another one, without its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,23 @@ pub(crate) fn list(
         .collect())
 }
 
-/// The same with their texts.
+/// The names of all triggers of a database, and of their tables.
+pub(crate) fn in_database(session: &mut Session, database: &str) -> Result<Vec<(String, String)>> {
+    let rows = session
+        .texts(&format!(
+            "SELECT TRIGGER_NAME, EVENT_OBJECT_TABLE FROM information_schema.TRIGGERS WHERE {}",
+            is_named("TRIGGER_SCHEMA", &name_literal(database))
+        ))
+        .map_err(MigrateError::sql("reading the triggers"))?;
+    let pair = |row: Vec<Option<String>>| {
+        let mut cells = row.into_iter().map(Option::unwrap_or_default);
+        let mut next = || cells.next().unwrap_or_default();
+        (next(), next())
+    };
+    Ok(rows.into_iter().map(pair).collect())
+}
+
+/// The triggers of a table with their texts, in the order in which they run.
 pub(crate) fn read(session: &mut Session, database: &str, table: &str) -> Result<Vec<Trigger>> {
     let doing = || MigrateError::sql("reading the triggers");
     let mut triggers = Vec::new();

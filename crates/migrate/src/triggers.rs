@@ -33,12 +33,13 @@ use onionskin_rowstream::session::{Session, SqlError};
 use onionskin_schema::{identifier, same_name};
 
 use crate::error::{MigrateError, Result};
-use crate::facts::{Facts, name_literal};
+use crate::facts::name_literal;
 use crate::foreign_keys::Moment;
 use crate::job::Job;
 use crate::preflight::Names;
-use crate::statement::{Token, mark, read as tokens};
-use crate::trigger_catalog::{list, read};
+use crate::statement::mark;
+use crate::trigger_catalog::{in_database, list, read};
+use crate::trigger_reach::fold;
 use crate::trigger_text::head;
 
 /// For how long the lock is asked for under which triggers get their names back.
@@ -78,56 +79,6 @@ impl Job {
             id: &state.id,
         }
     }
-}
-
-/// An error if a trigger has to do with a column that is protected before or after: the server runs
-/// it, and would give it ciphertext. `protected` are the names of these columns.
-pub(crate) fn must_not_see(
-    triggers: &[Trigger],
-    protected: &BTreeSet<String>,
-    table: &Facts,
-) -> Result<()> {
-    let refused = |reason: String| {
-        Err(MigrateError::Refused {
-            table: format!("{}.{}", table.database, table.table),
-            reason,
-        })
-    };
-    for trigger in triggers {
-        let name = &trigger.name;
-        if !["INSERT", "UPDATE", "DELETE"].contains(&trigger.event.as_str()) {
-            return refused(format!("its trigger {name} is for {}", trigger.event));
-        }
-        let Some(head) = head(&trigger.statement) else {
-            return refused(format!("the text of its trigger {name} is not understood"));
-        };
-        let body = String::from_utf8_lossy(&trigger.statement[head.body..]);
-        if let Some(column) = protected.iter().find(|c| sees(&body, c, &table.table)) {
-            return refused(format!(
-                "its trigger {name} uses the column {column}, which is protected before or after and would be ciphertext there: \
-                 drop the trigger first"
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Whether a trigger's body may have to do with a column of its table. Without the table's name it
-/// reaches it by NEW and OLD only.
-fn sees(body: &str, column: &str, table: &str) -> bool {
-    let (tokens, unclear) = tokens(body);
-    if unclear {
-        // What is text and what is a name cannot be told.
-        return body.to_lowercase().contains(&column.to_lowercase());
-    }
-    let names_table = tokens.iter().any(|token| token.names(table));
-    tokens.iter().enumerate().any(|(at, token)| {
-        let is_of_row = at >= 2
-            && tokens[at - 1] == Token::Sign('.')
-            && ["new", "old"].iter().any(|row| tokens[at - 2].names(row));
-        token.names(column) && (names_table || is_of_row)
-            || names_table && *token == Token::Sign('*')
-    })
 }
 
 impl Triggers<'_> {
@@ -234,6 +185,31 @@ impl Triggers<'_> {
             }
         }
         Ok(())
+    }
+
+    /// An error if the database has a trigger under a name that these would have for a time.
+    pub fn must_have_names(&self, session: &mut Session) -> Result<()> {
+        if self.noted.is_empty() {
+            return Ok(());
+        }
+        let temporary = (0..self.noted.len()).map(|at| self.temporary(at));
+        let guards = self.noted.iter().map(|trigger| self.guard(&trigger.event));
+        let ours: BTreeSet<String> = temporary.chain(guards).map(|name| fold(&name)).collect();
+        let there = in_database(session, self.database)?;
+        // Those of the new table are left by a killed process, and removed with it.
+        let is_taken = |(name, table): &&(String, String)| {
+            ours.contains(&fold(name)) && !same_name(table, self.new)
+        };
+        match there.iter().find(is_taken) {
+            None => Ok(()),
+            Some((name, table)) => Err(MigrateError::Refused {
+                table: format!("{}.{}", self.database, self.table),
+                reason: format!(
+                    "there is a trigger {name} of the table {table}, and the migration needs this name for a time: \
+                     drop the trigger, or make it under another name"
+                ),
+            }),
+        }
     }
 
     /// Makes all of them on the new table, which is empty, and removes them again: an error if one
@@ -515,24 +491,6 @@ mod tests {
             collation: "utf8mb4_bin".into(),
             database_collation: "utf8mb4_bin".into(),
             created: "1.25".into(),
-        }
-    }
-
-    #[test]
-    fn a_body_sees_what_it_reaches_by_new_and_old_or_by_the_table() {
-        for (body, is_seen) in [
-            ("INSERT INTO a VALUES (NEW.name)", true),
-            ("SET NEW.`Name` = 1", true),
-            ("SET `new` . name = 1", true),
-            ("INSERT INTO a (name) VALUES (NEW.id)", false),
-            ("INSERT INTO a (x) SELECT name FROM t", true),
-            ("INSERT INTO a (x) SELECT * FROM d.t", true),
-            ("INSERT INTO a (x) VALUES (NEW.names, 'NEW.name')", false),
-            ("INSERT INTO a (x) VALUES ('\\'', NEW.name)", true),
-            ("INSERT INTO a (x) VALUES ('\\'', NEW.id)", false),
-            ("INSERT INTO a (x) SELECT * FROM u", false),
-        ] {
-            assert_eq!(sees(body, "name", "t"), is_seen, "{body}");
         }
     }
 
