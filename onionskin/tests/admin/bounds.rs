@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{SOON, ask};
 use crate::on_both_servers;
-use crate::support;
-use crate::support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     all_sessions_share_their_memory,

@@ -8,8 +8,7 @@ use ::mysql::prelude::Queryable;
 
 use super::SOON;
 use crate::on_both_servers;
-use crate::support;
-use crate::support::*;
+use onionskin_testkit::*;
 
 on_both_servers!(
     slow_statements_are_logged_without_values,

@@ -116,9 +116,8 @@ impl Drop for Kept {
 /// and cheap.
 fn millis() -> i64 {
     // a kernel without that clock: no time passes
-    clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE).map_or(0, |time| {
-        time.tv_sec() as i64 * 1000 + time.tv_nsec() as i64 / 1_000_000
-    })
+    clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE)
+        .map_or(0, |time| time.tv_sec() * 1000 + time.tv_nsec() / 1_000_000)
 }
 
 #[cfg(test)]
