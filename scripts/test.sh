@@ -34,8 +34,8 @@ names_of() { # test files...
     done
 }
 
-# Most of a test's time goes to servers that start and wait: one thread more than there are cores.
-export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
+# Most of a test's time goes to servers that start and wait.
+export RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(nproc)}
 # Integration test files at once, each with so many threads: at the end of one, most of its threads
 # have nothing to do any more.
 FILES_AT_ONCE=2

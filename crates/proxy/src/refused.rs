@@ -12,6 +12,9 @@ use onionskin_plan::errors::{self, Entry};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+/// In the place of a shape.
+pub(crate) const UNREAD: &str = "(a text that cannot be read)";
+
 /// Shapes that are kept.
 const SHAPES: usize = 500;
 /// Characters of a shape, and of what is said of it.

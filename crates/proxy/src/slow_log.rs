@@ -1,6 +1,17 @@
 //! How many lines the log gets about slow statements: a flood of them must not fill a disk.
 
+use onionskin_plan::LexMode;
+use onionskin_value::Charset;
 use parking_lot::Mutex;
+
+/// What holds when a command arrives: how its text is read, and what the client has got so far.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Arrival {
+    pub lex: LexMode,
+    pub charset: Option<Charset>,
+    pub is_read: bool,
+    pub written: u64,
+}
 
 /// Of all sessions, over reloads as well.
 #[derive(Default)]

@@ -50,6 +50,7 @@ use crate::metrics::{Ending, Meter};
 use crate::next_transaction::NextTransaction;
 use crate::prepared::Statements;
 use crate::scratch::Engine;
+use crate::slow_log::Arrival;
 use crate::state::{ClientTracking, State};
 use crate::unique_keys::UniqueKeys;
 use crate::watch::Activity;
@@ -103,7 +104,7 @@ pub(crate) struct Session {
     /// What is counted of the statement that runs.
     pub meter: Meter,
     /// What held when the command arrived, where slow statements are logged.
-    arrival: slow::Arrival,
+    arrival: Arrival,
     connection_id: u32,
     /// What makes the connection to the server fit for a password, as it was made.
     trust: LinkTrust,
@@ -210,7 +211,7 @@ impl Session {
             engine: None,
             activity,
             meter,
-            arrival: slow::Arrival::default(),
+            arrival: Arrival::default(),
             connection_id: login.connection_id,
             trust: login.trust,
             client_authority: login.client_authority,
@@ -302,15 +303,15 @@ impl Session {
             let engine = self.engine.as_mut();
             let at_engine = engine.map(|engine| engine.server.connection.take_waited());
             let at_server = self.server.connection.take_waited();
-            let slow = self.meter.end(&Ending {
+            let too_long = self.meter.end(&Ending {
                 at_server,
                 at_engine: at_engine.unwrap_or_default(),
                 sealed,
                 rows: self.server.tracker.take_rows(),
                 has_server,
             });
-            if let Some(slow) = slow {
-                self.log_slow(&slow, goes_on);
+            if let Some(statement) = too_long {
+                self.log_slow(&statement, goes_on);
             }
         }
     }

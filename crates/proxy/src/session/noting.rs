@@ -5,10 +5,7 @@ use onionskin_wire::messages::Command;
 
 use super::Session;
 use crate::error::Failure;
-use crate::refused::{Help, LENGTH, Met, help_of};
-
-/// In the place of a shape.
-pub(super) const UNREAD: &str = "(a text that cannot be read)";
+use crate::refused::{Help, LENGTH, Met, UNREAD, help_of};
 
 impl Session {
     /// The client's command ends with this failure. It is noted if it is a refusal, and not an

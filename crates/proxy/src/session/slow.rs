@@ -1,27 +1,15 @@
 //! Statements that took longer than `slow_seconds`: a line in the log for each, with its shape, and
 //! where its time went.
 
-use onionskin_plan::LexMode;
-use onionskin_value::Charset;
-
 use super::Session;
-use super::noting::UNREAD;
 use crate::metrics::{KINDS, Slow, TIERS};
-use crate::refused::{LENGTH, seconds};
+use crate::refused::{LENGTH, UNREAD, seconds};
+use crate::slow_log::Arrival;
 
 /// In the place of a shape.
 const SEVERAL: &str = "(a text of several statements)";
 const NOT_KEPT: &str = "(a prepared statement whose text is not kept)";
 const BROKEN_OFF: &str = "(the session was broken off)";
-
-/// What holds when a command arrives: how its text is read, and what the client has got so far.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Arrival {
-    lex: LexMode,
-    charset: Option<Charset>,
-    is_read: bool,
-    written: u64,
-}
 
 impl Session {
     pub(super) fn arrival(&self) -> Arrival {

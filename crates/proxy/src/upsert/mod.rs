@@ -9,6 +9,7 @@
 //! A new row may also meet an earlier one of the same statement, or the row that an earlier one has
 //! met. Then both get one cell.
 
+mod keys;
 mod searches;
 
 use std::collections::HashMap;

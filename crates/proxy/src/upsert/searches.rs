@@ -14,43 +14,55 @@ use crate::error::Outcome;
 use crate::session::{Execution, Session};
 use crate::unique_keys::{KeyColumn, Keys, UniqueKey};
 
-/// Functions of which the server may be asked once more: they have no effect, and say the same.
-const PURE: [&str; 24] = [
+/// Words of which the server may be asked once more, beside literals and variables: they have no
+/// effect, and say the same, or the present time.
+const PURE: [&str; 46] = [
+    "as",
     "bin_to_uuid",
+    "binary",
+    "cast",
+    "char",
     "coalesce",
     "concat",
     "crc32",
+    "curdate",
+    "current_date",
+    "current_timestamp",
+    "date",
+    "false",
     "from_base64",
     "hex",
     "inet6_aton",
     "inet_aton",
     "lcase",
     "left",
+    "localtimestamp",
     "lower",
     "lpad",
     "ltrim",
     "md5",
+    "n",
+    "now",
+    "null",
     "right",
     "rpad",
     "rtrim",
+    "sha",
     "sha1",
     "sha2",
-    "to_base64",
-    "trim",
-    "ucase",
-    "unhex",
-    "uuid_to_bin",
-];
-/// Words that may stand beside literals.
-const WORDS: [&str; 8] = [
-    "null",
-    "true",
-    "false",
-    "date",
+    "signed",
     "time",
     "timestamp",
+    "to_base64",
+    "trim",
+    "true",
+    "ucase",
+    "unhex",
+    "unsigned",
     "upper",
-    "n",
+    "utc_date",
+    "utc_timestamp",
+    "uuid_to_bin",
 ];
 /// What makes a new value each time.
 const FRESH: [&str; 4] = ["uuid", "uuid_short", "rand", "random_bytes"];
@@ -222,6 +234,7 @@ fn part(binder: &mut Binder, keyed: &KeyedPlan, row: &NewRow, column: &KeyColumn
                 identity: Some(given),
             })
         }
+        Some(_) if pieces.iter().any(is_fresh) => Ok(Part::MeetsNothing),
         Some(_) if !pieces.iter().all(may_be_asked_again) => Ok(Part::Unclear),
         Some(plain) => {
             let value = match &plain.sql_type {
@@ -308,6 +321,14 @@ fn is_default(pieces: &[Piece]) -> bool {
     }
 }
 
+/// Whether a piece of a row is a call that makes a new value each time.
+fn is_fresh(piece: &Piece) -> bool {
+    match piece {
+        Piece::Sql(sql) => calls_fresh(&String::from_utf8_lossy(sql).to_ascii_lowercase()),
+        _ => false,
+    }
+}
+
 /// Whether a piece of a row may be evaluated once more: other expressions can have effects.
 fn may_be_asked_again(piece: &Piece) -> bool {
     match piece {
@@ -315,17 +336,58 @@ fn may_be_asked_again(piece: &Piece) -> bool {
             let sql = String::from_utf8_lossy(sql).to_ascii_lowercase();
             let is_known = |word: &str| {
                 let is_number = word.bytes().all(|b| b.is_ascii_digit());
-                is_number || PURE.contains(&word) || WORDS.contains(&word)
+                // a variable that is read, or the character set of a literal
+                is_number || word.starts_with(['@', '_']) || PURE.contains(&word)
             };
             let is_sign = |c: char| c.is_ascii_whitespace() || "+-*/(),".contains(c);
-            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            sql.chars().all(|c| is_sign(c) || is_word(c)) && words(&sql).all(is_known)
+            sql.chars().all(|c| is_sign(c) || is_of_word(c)) && words(&sql).all(is_known)
         }
         _ => true,
     }
 }
 
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let words = text.split(|c: char| !is_of_word(c));
     words.filter(|word| !word.is_empty())
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | '@')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_effects_is_not_asked_again() {
+        let sql = |text: &str| Piece::Sql(text.as_bytes().to_vec());
+        for pure in [
+            "UNHEX(",
+            ")",
+            "-",
+            "@id",
+            "CAST(",
+            " AS CHAR)",
+            "_latin1",
+            "now(6)",
+        ] {
+            assert!(may_be_asked_again(&sql(pure)), "{pure}");
+        }
+        for other in [
+            "@id := ",
+            "SLEEP(",
+            "GET_LOCK(",
+            "f(",
+            "nextval(s)",
+            "(SELECT 1)",
+            "LAST_INSERT_ID(",
+        ] {
+            assert!(!may_be_asked_again(&sql(other)), "{other}");
+        }
+        for fresh in ["UUID()", "UUID_TO_BIN(UUID())", "rand ()"] {
+            assert!(is_fresh(&sql(fresh)), "{fresh}");
+        }
+        assert!(!is_fresh(&sql("UUID_TO_BIN(")));
+    }
 }
