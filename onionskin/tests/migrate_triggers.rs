@@ -534,7 +534,7 @@ fn triggers_that_reach_the_column_otherwise_are_refused(kind: Kind) {
         "CREATE VIEW other.w (id, a) AS SELECT id, `näme` FROM app.v",
         "CREATE FUNCTION f() RETURNS INT READS SQL DATA RETURN (SELECT COUNT(`näme`) FROM t)",
         "CREATE PROCEDURE p() SET @n = f()",
-        "CREATE TRIGGER reads AFTER INSERT ON audit2 FOR EACH ROW SET @n = (SELECT COUNT(`näme`) FROM t)",
+        "CREATE TRIGGER reader AFTER INSERT ON audit2 FOR EACH ROW SET @n = (SELECT COUNT(`näme`) FROM t)",
         "CREATE VIEW harmless AS SELECT 1 AS one",
         "CREATE FUNCTION counts() RETURNS INT NO SQL RETURN 1",
     ] {
