@@ -20,6 +20,7 @@
 //! | `open` | result metadata and cells back |
 //! | `finish`, `row_update`, `row_delete` | tier 2 |
 //! | `scratch` | tier 3 |
+//! | `foreign_keys` | what the server does not do for keys over protected columns, and is asked about |
 //! | `upsert` | the rows that REPLACE and ON DUPLICATE KEY UPDATE meet |
 //! | `prepared`, `relayed` | prepared statements; those of tables that were not protected when they were prepared |
 //! | `functions` | cryptographic functions that the proxy computes |
