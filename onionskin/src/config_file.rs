@@ -492,7 +492,6 @@ fn default_suite() -> Suite {
     Suite::Aes
 }
 
-/// Whatever has a form as text.
 /// Seconds, whole ones or not.
 fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let time = Duration::try_from_secs_f64(f64::deserialize(deserializer)?);
@@ -502,6 +501,7 @@ fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Durati
     }
 }
 
+/// Whatever has a form as text.
 fn parsed<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

@@ -1,4 +1,5 @@
-//! How many lines the log gets about slow statements: a flood of them must not fill a disk.
+//! The log of slow statements: what is noted before one runs, and how many lines there may be in a
+//! second. A flood of them must not fill a disk.
 
 use onionskin_plan::LexMode;
 use onionskin_value::Charset;

@@ -116,8 +116,8 @@ impl Binder<'_> {
         if let Some(prefix) = column.prefix
             && payload.len() > prefix
         {
-            // elsewhere a character may have several bytes
-            if !payload.is_ascii() {
+            // elsewhere a character may have several bytes, as with zeros in UTF-16
+            if !payload.is_ascii() || payload.contains(&0) {
                 return PlainValue::Unknown;
             }
             payload.truncate(prefix);

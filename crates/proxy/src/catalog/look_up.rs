@@ -280,19 +280,16 @@ impl Account {
                 let about = key.to_string();
                 return Err(Failure::refused(&errors::SNAPSHOT, about));
             }
-            if let Some(entry) = tables.get(&key)
-                && entry.table.as_deref() == table.as_ref()
-            {
-                entry.age.renew(look.began);
-                continue;
-            }
-            // what somebody has found since holds
-            if tables
-                .get(&key)
-                .is_some_and(|known| known.age.is_newer_than(look.began))
-            {
-                changed = true;
-                continue;
+            if let Some(entry) = tables.get(&key) {
+                if entry.table.as_deref() == table.as_ref() {
+                    entry.age.renew(look.began);
+                    continue;
+                }
+                // what somebody has found since holds
+                if entry.age.is_newer_than(look.began) {
+                    changed = true;
+                    continue;
+                }
             }
             let entry = Entry::new(table, look.began);
             changed |= tables.insert(key, entry).is_some();

@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use nix::time::{ClockId, clock_gettime};
 use onionskin_plan::errors;
 
+use crate::age::now;
 use crate::config::FinishLimits;
 use crate::error::{Failure, Outcome};
 
@@ -51,8 +51,8 @@ pub(crate) struct Kept {
     reserved: usize,
     /// Rows that it may still read.
     rows: u64,
-    /// When it has to have read them, in milliseconds of the clock.
-    end: i64,
+    /// When it has to have read them, in milliseconds of [`now`].
+    end: u64,
 }
 
 impl Kept {
@@ -63,7 +63,7 @@ impl Kept {
             memory: limits.memory,
             reserved: 0,
             rows: limits.rows,
-            end: millis().saturating_add_unsigned(limits.seconds.saturating_mul(1000)),
+            end: now().saturating_add(limits.seconds.saturating_mul(1000)),
         }
     }
 
@@ -74,7 +74,7 @@ impl Kept {
             Some(left) => self.rows = left,
             None => return Err(Failure::refused(&errors::FINISH_ROWS, "")),
         }
-        match millis() > self.end {
+        match now() > self.end {
             true => Err(Failure::refused(&errors::FINISH_SECONDS, "")),
             false => Ok(()),
         }
@@ -110,14 +110,6 @@ impl Drop for Kept {
             self.pool.held.fetch_sub(reserved, Ordering::Relaxed);
         }
     }
-}
-
-/// Milliseconds of a clock that never goes back and is read for each row: a few milliseconds late,
-/// and cheap.
-fn millis() -> i64 {
-    // a kernel without that clock: no time passes
-    clock_gettime(ClockId::CLOCK_MONOTONIC_COARSE)
-        .map_or(0, |time| time.tv_sec() * 1000 + time.tv_nsec() / 1_000_000)
 }
 
 #[cfg(test)]
