@@ -2,7 +2,7 @@
 //! IMMEDIATE. Answers are a plain server's, and a text that touches something protected never
 //! reaches the server.
 
-use ::mysql::ChangeUserOpts;
+use ::mysql::{ChangeUserOpts, Value};
 use onionskin_testkit::*;
 
 on_both_servers!(
@@ -10,6 +10,7 @@ on_both_servers!(
     errors_are_the_servers,
     what_was_prepared_stays_what_it_was,
     nothing_reaches_the_server,
+    values_in_other_letters_are_converted_first,
 );
 
 const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) {eq, range}, age INT {eq, range}, wage DECIMAL(10,2) {}, \
@@ -543,4 +544,64 @@ fn results_that_stay_with_the_server(stage: &mut Pair) {
         );
     }
     alike(stage, "SELECT @v");
+}
+
+/// MySQL converts the value to the column's character set before it looks for a row, and says 3988
+/// where that would lose characters. MariaDB stores what is left, with a warning or an error.
+fn values_in_other_letters_are_converted_first(kind: Kind) {
+    const TABLE: &str = "CREATE TABLE letters (id INT PRIMARY KEY, s VARCHAR(9) COLLATE gbk_bin {eq}, w SET('a', 'é') COLLATE gbk_bin {eq}, \
+         p VARCHAR(9) COLLATE gbk_bin, n VARCHAR(9) COLLATE latin1_general_ci {})";
+    let Some(mut stage) = Pair::start(kind, &[TABLE]) else {
+        return;
+    };
+    stage.both("INSERT INTO letters VALUES (1, 'a', 'a', 'a', 'a')");
+    let texts = [
+        "UPDATE letters SET s = ? WHERE id = ?",
+        "UPDATE letters SET w = ? WHERE id = ?",
+        "UPDATE letters SET p = ? WHERE id = ?",
+        "UPDATE letters SET n = ? WHERE id = ?",
+        "UPDATE letters SET s = 'new', p = ? WHERE id = ?",
+        "UPDATE letters SET p = ?, s = 'newer' WHERE id = ? AND s = 'new'",
+        "INSERT INTO letters (s, id) VALUES (?, 10 + ?)",
+        "INSERT INTO letters (p, id) VALUES (?, 20 + ?)",
+        "INSERT INTO letters (p, s, id) VALUES (?, 'x', 30 + ?) ON DUPLICATE KEY UPDATE s = 'y'",
+        "REPLACE INTO letters (n, id) VALUES (?, 40 + ?)",
+        "SELECT id FROM letters WHERE s = ? AND id = ?",
+        "SELECT id FROM letters WHERE n = ? AND id = ?",
+        "SELECT id FROM letters WHERE p = ? AND id = ?",
+        "DELETE FROM letters WHERE p = ? AND s = 'new' AND id = ?",
+    ];
+    let mut done = 0;
+    for names in ["latin1", "utf8mb4"] {
+        for mode in ["STRICT_ALL_TABLES", ""] {
+            stage.both(&format!("SET NAMES {names}, sql_mode = '{mode}'"));
+            for value in ["'é'", "'a'", "_latin1 0xe9", "_utf8mb4 0xe29883", "1"] {
+                stage.both(&format!("SET @v = {value}"));
+                for row in ["1", "7", "NULL"] {
+                    stage.both(&format!("SET @id = {row}"));
+                    for text in texts {
+                        let quoted = text.replace('\'', "''");
+                        stage.both(&format!("PREPARE s FROM '{quoted}'"));
+                        let execute = format!("EXECUTE s USING @v, @id -- {text}");
+                        done += u32::from(stage.same_if_done(&execute));
+                        stage.same("SELECT * FROM letters ORDER BY id");
+                    }
+                }
+            }
+        }
+    }
+    assert!(done > 300, "{done}");
+    // and as parameters of the binary protocol
+    let mut done = 0;
+    for mode in ["STRICT_ALL_TABLES", ""] {
+        stage.both(&format!("SET NAMES utf8mb4, sql_mode = '{mode}'"));
+        for value in ["é", "☃", "a"] {
+            for (row, text) in (1..8).flat_map(|row| texts.map(|text| (row, text))) {
+                let parameters = [Value::from(value), Value::from(row)];
+                done += u32::from(stage.same_if_done_with(text, &parameters));
+                stage.same("SELECT * FROM letters ORDER BY id");
+            }
+        }
+    }
+    assert!(done > 300, "{done}");
 }

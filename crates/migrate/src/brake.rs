@@ -2,10 +2,11 @@
 //!
 //! Writers without a limit of their own change rows faster than anybody can write them a second
 //! time: such a migration would never end. The brake takes `LOCK TABLES … READ` on the old table
-//! for a moment again and again. Readers, ours among them, go on; writers wait for [`BITE`] at
-//! most, and the share of the time in which they do grows until the backlog shrinks. Nobody becomes
-//! the victim of a deadlock: the lock waits for transactions that have written, never for those
-//! that have only read.
+//! for a moment again and again. Readers, ours among them, go on; writers wait for [`BITE`], and the
+//! share of the time in which they do grows until the backlog shrinks. Beyond [`USUAL_SHARE`] it
+//! grows by longer waits: however short a pause is, every writer runs a statement in it. Nobody
+//! becomes the victim of a deadlock: the lock waits for transactions that have written, never for
+//! those that have only read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -19,8 +20,10 @@ use crate::error::Result;
 
 /// How long writers are held up at a time.
 const BITE: Duration = Duration::from_millis(60);
-/// The greatest share of the time, in percent.
-const MAX_SHARE_PERCENT: u32 = 90;
+/// The greatest share of the time with such waits, in percent.
+const USUAL_SHARE: u32 = 90;
+/// The greatest share of the time: writers wait for a third of a second.
+const MAX_SHARE: u32 = 98;
 /// How long the brake's statements may take to be answered: a lock is waited for a second at most.
 const ANSWER: Duration = Duration::from_secs(15);
 /// For how long the end of the brake's thread is waited for. Behind a dead network it may take
@@ -76,7 +79,8 @@ impl Brake {
     pub fn press(&self) {
         let next = match self.share() {
             0 => 30,
-            share => (share + 20).min(MAX_SHARE_PERCENT),
+            share if share < USUAL_SHARE => (share + 20).min(USUAL_SHARE),
+            share => (share + (100 - share) / 2).min(MAX_SHARE),
         };
         self.share.store(next, Ordering::Relaxed);
     }
@@ -110,6 +114,16 @@ impl Drop for Brake {
     }
 }
 
+/// For how long writers wait and then do not, for a share of the time above zero.
+fn times(percent: u32) -> (Duration, Duration) {
+    let usual = percent.min(USUAL_SHARE);
+    let pause = BITE * (100 - usual) / usual;
+    match percent > USUAL_SHARE {
+        true => (pause * percent / (100 - percent), pause),
+        false => (BITE, pause),
+    }
+}
+
 fn connect(login: &Login) -> std::result::Result<Session, SqlError> {
     let mut session = Session::connect(login)?;
     session.set_longest_answer(Some(ANSWER))?;
@@ -135,13 +149,14 @@ fn run(session: &mut Session, lock: &str, share: &AtomicU32, over: &AtomicBool) 
             continue;
         }
         asked = Instant::now();
+        let (bite, pause) = times(percent);
         match session.run(lock) {
             Ok(_) => {
-                thread::sleep(BITE);
+                thread::sleep(bite);
                 if session.run("UNLOCK TABLES").is_err() {
                     return;
                 }
-                thread::sleep(BITE * (100 - percent) / percent);
+                thread::sleep(pause);
             }
             Err(error) if error.code == 0 => return,
             Err(_) => {
@@ -154,5 +169,25 @@ fn run(session: &mut Session, lock: &str, share: &AtomicU32, over: &AtomicBool) 
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_the_share_that_was_asked_for() {
+        for percent in 1..=MAX_SHARE {
+            let (bite, pause) = times(percent);
+            let share = bite.as_secs_f64() / (bite + pause).as_secs_f64();
+            assert!(
+                (share * 100.0 - f64::from(percent)).abs() < 0.1,
+                "{percent}"
+            );
+        }
+        assert_eq!(times(50), (BITE, BITE));
+        assert_eq!(times(USUAL_SHARE).0, BITE);
+        assert!(times(MAX_SHARE).0 < Duration::from_millis(350));
     }
 }

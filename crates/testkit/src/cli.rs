@@ -2,7 +2,7 @@
 
 use crate::{Kind, checkout};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A client program with its connection options.
@@ -80,11 +80,35 @@ impl Cli {
             Kind::MariaDb => "mariadb".into(),
             Kind::MySql => checkout().join("scripts/mysql97"),
         };
+        self.output(program, &[], sql)
+    }
+
+    /// What the family's own program writes about these databases: tables, rows, views, triggers.
+    pub fn dump(kind: Kind, port: u16, user: &str, password: &str, databases: &[&str]) -> String {
+        let program = match kind {
+            Kind::MariaDb => "mariadb-dump".into(),
+            Kind::MySql => checkout().join("scripts/mysqldump97"),
+        };
+        let mut client = Cli::tcp(kind, port, user, password);
+        let unknown = ["--connect-timeout=20", "--commands"];
+        client.arguments.retain(|a| !unknown.contains(&a.as_str()));
+        if kind == Kind::MySql {
+            client = client
+                .option("--ssl-mode=PREFERRED")
+                .option("--get-server-public-key");
+        }
+        let output = client.output(program, databases, "");
+        assert!(output.success, "{}", output.err);
+        output.out
+    }
+
+    fn output(&self, program: PathBuf, more: &[&str], input: &str) -> CliOutput {
         let mut child = Command::new("timeout")
             .args(["--kill-after=5", "60"])
             .arg(program)
             .args(&self.arguments)
-            // Both clients read it; it is not in the process list.
+            .args(more)
+            // All clients read it; it is not in the process list.
             .env("MYSQL_PWD", &self.password)
             .env("MYSQL_HISTFILE", "/dev/null")
             .current_dir(Path::new("/tmp"))
@@ -94,7 +118,11 @@ impl Cli {
             .spawn()
             .expect("the client starts");
         // A client that cannot log in closes its standard input before reading it.
-        let _ = child.stdin.take().expect("piped").write_all(sql.as_bytes());
+        let _ = child
+            .stdin
+            .take()
+            .expect("piped")
+            .write_all(input.as_bytes());
         let output = child.wait_with_output().expect("the client ends");
         CliOutput {
             success: output.status.success(),

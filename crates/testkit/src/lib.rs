@@ -17,7 +17,8 @@
 //! ```
 //!
 //! Every server has its own data directory (a copy of a template that is initialised once), Unix
-//! socket and TCP port, and is killed and removed when its handle is dropped. Where MySQL could not
+//! socket and TCP port, and is killed and removed when its handle is dropped. A plain server that
+//! only answers is [`Lent`] to one test after the other. Where MySQL could not
 //! be installed, `Server::start` says so on the terminal, whatever the test runner captures, and
 //! returns `None`.
 //!
@@ -29,6 +30,7 @@ mod cable;
 mod cli;
 mod far;
 mod killed;
+mod lent;
 mod liar;
 mod migration;
 mod pair;
@@ -47,6 +49,7 @@ pub use cable::{Cable, When};
 pub use cli::{Cli, CliOutput};
 pub use far::{Far, own_address};
 pub use killed::{Point, its_statements_have_ended, kill, kill_at};
+pub use lent::Lent;
 pub use liar::Liar;
 pub use migration::{
     assert_equal_audits, assert_same_rows, audit, end_of_migration, logging_server, migrate,

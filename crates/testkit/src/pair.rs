@@ -11,8 +11,8 @@ mod compare;
 
 use self::compare::Findings;
 use crate::{
-    Binlog, Failure, Kind, Outcome, Pattern, Proxy, ProxyOptions, ResultSet, Server, ServerOptions,
-    Session, direct_mode, find_all,
+    Binlog, Failure, Kind, Lent, Outcome, Pattern, Proxy, ProxyOptions, ResultSet, Server,
+    ServerOptions, Session, direct_mode, find_all,
 };
 use ::mysql::prelude::Queryable;
 use ::mysql::{Params, Value};
@@ -30,8 +30,8 @@ pub struct Pair {
     pub proxy: Proxy,
     /// The server behind it.
     pub behind: Server,
-    beside: Option<Server>,
-    engine: Option<Server>,
+    beside: Option<Lent>,
+    engine: Option<Lent>,
     findings: Findings,
 }
 
@@ -172,21 +172,20 @@ impl Pair {
         if direct_mode() {
             return None;
         }
-        let start = || Server::start(kind, ServerOptions::default());
         let behind = Server::start(kind, options.server)?;
         let beside = match options.on_one_server {
             true => None,
-            false => Some(start()?),
+            false => Some(Lent::of(kind)?),
         };
         let own = match options.engine {
-            Engine::Own => Some(start()?),
+            Engine::Own => Some(Lent::of(kind)?),
             _ => None,
         };
-        let plain_server = beside.as_ref().unwrap_or(&behind);
+        let plain_server: &Server = beside.as_deref().unwrap_or(&behind);
         let engine = match options.engine {
             Engine::Missing => None,
             Engine::Plain => Some(plain_server),
-            Engine::Own => own.as_ref(),
+            Engine::Own => own.as_deref(),
         };
         let engine = engine.map(|server| {
             let socket = server.socket().display().to_string();
@@ -224,17 +223,17 @@ impl Pair {
 
     /// The plain server.
     pub fn beside(&self) -> &Server {
-        self.beside.as_ref().unwrap_or(&self.behind)
+        self.beside.as_deref().unwrap_or(&self.behind)
     }
 
     /// The scratch engine, where it is a server of its own.
     pub fn engine(&self) -> &Server {
-        self.engine.as_ref().expect("an engine of its own")
+        self.engine.as_deref().expect("an engine of its own")
     }
 
     /// To end it and to start it anew.
     pub fn engine_mut(&mut self) -> &mut Server {
-        self.engine.as_mut().expect("an engine of its own")
+        self.engine.as_deref_mut().expect("an engine of its own")
     }
 
     /// Both sessions, the plain one first.

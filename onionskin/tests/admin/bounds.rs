@@ -78,11 +78,11 @@ fn all_sessions_share_their_memory(kind: Kind) {
     });
     let ends: Vec<_> = ends.collect();
     wait_until("something is held", SOON, || held(port) > 0);
+    // All four may fail: what each holds already is room that the others lack.
     let ends = ends.into_iter().map(|end| end.join().expect("no panic"));
-    let (done, failed): (Vec<_>, Vec<_>) = ends.partition(Result::is_ok);
-    assert!(!done.is_empty(), "one of them has room: {failed:?}");
+    let failed: Vec<_> = ends.filter_map(Result::err).collect();
     assert!(!failed.is_empty(), "there is no room for four");
-    for failure in failed.iter().filter_map(|end| end.as_ref().err()) {
+    for failure in &failed {
         assert!(failure.message.starts_with("OS1211"), "{failure}");
         assert_eq!((failure.code, &*failure.state), (1038, "HY001"));
     }

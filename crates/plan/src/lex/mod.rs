@@ -16,19 +16,22 @@
 //!
 //! `token.rs` says what tokens there are. This file tells by the first byte which one begins, and
 //! reads it; where quoted texts end is in `quoted.rs`, where comments do in `comments.rs`.
-//! `statements.rs` cuts a text of several statements.
+//! `statements.rs` cuts a text of several statements, and `unwrapped.rs` takes statements out of
+//! executable comments.
 
 mod comments;
 mod introducer;
 mod quoted;
 mod statements;
 mod token;
+mod unwrapped;
 
 use introducer::is_introducer;
 
 pub(crate) use comments::executable;
 pub use statements::{Empty, Statements, split};
 pub use token::{LexError, LexMode, LiteralKind, Token, TokenKind};
+pub use unwrapped::unwrapped;
 
 /// Iterates over the tokens of a text.
 pub struct Lexer<'a> {

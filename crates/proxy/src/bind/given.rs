@@ -141,6 +141,9 @@ impl<'a> Binder<'a> {
             input = self.mariadb_hex(wanted, index, bytes)?;
         }
         if values.param_number(index).is_none() {
+            if let Some(variable) = values.literals.get(index).and_then(|l| values.variable(l)) {
+                check_conversion(wanted.ty, input, Some(&variable.collation))?;
+            }
             return Ok(Given {
                 input,
                 origin: Origin::Text,
@@ -177,7 +180,7 @@ impl<'a> Binder<'a> {
 
     /// What MySQL says of a parameter before it looks at the column, and what it reads otherwise.
     fn check_mysql_parameter(&self, wanted: &Wanted<'a>, input: Input<'_>) -> Outcome<()> {
-        check_conversion(wanted.ty, input)?;
+        check_conversion(wanted.ty, input, None)?;
         if is_misread(wanted.ty, input) {
             return Err(wanted.refused());
         }

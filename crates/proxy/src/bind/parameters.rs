@@ -7,11 +7,12 @@
 //! and `EXECUTE` in SQL, whose rows are texts like those of any statement. Values that mean the
 //! same in both forms stay literals.
 
-use onionskin_plan::{LiteralKind, errors};
+use onionskin_plan::{LiteralKind, Piece, errors};
 use onionskin_schema::Column;
-use onionskin_value::{Family, Kind, SqlType};
+use onionskin_value::{Family, Input, Kind, SqlType};
 use onionskin_wire::BinaryValue;
 
+use super::rules::check_conversion;
 use super::{Binder, Values};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
@@ -34,6 +35,8 @@ pub(crate) struct FromVariable {
     pub start: usize,
     /// The variable, as written: `@name`.
     pub name: Vec<u8>,
+    /// Its value's collation.
+    pub collation: String,
 }
 
 /// Texts with more digits are not read exactly as doubles.
@@ -176,7 +179,7 @@ impl Binder<'_> {
             self.values.variable(literal),
             self.values.param_number(index),
         ) {
-            (Some(name), _) => {
+            (Some(variable), _) => {
                 let text = literal.text(self.values.sql);
                 if literal.kind == LiteralKind::String
                     && of_text(text.get(1..).unwrap_or_default()) != Rounded::Never
@@ -187,7 +190,7 @@ impl Binder<'_> {
                     let about = "a text behind USING that is no date or time";
                     return Err(Failure::refused(&errors::DYNAMIC, about));
                 }
-                value.extend_from_slice(name);
+                value.extend_from_slice(&variable.name);
                 let before = literal.start.checked_sub(1);
                 is_negative = before.and_then(|at| self.values.sql.get(at)) == Some(&b'-');
             }
@@ -207,6 +210,43 @@ impl Binder<'_> {
         kept.push(value);
         out.push(b'?');
         Ok(true)
+    }
+
+    /// MySQL converts a parameter to the character set of the column beside it before anything else,
+    /// and ends the statement where that loses characters. In their place a literal would be stored
+    /// with other ones, or not be found.
+    pub(super) fn must_be_held(&self, index: usize) -> Outcome<()> {
+        let literal = self.values.literals.get(index);
+        let is_bound = literal.is_some_and(|literal| {
+            literal.kind == LiteralKind::Parameter || self.values.variable(literal).is_some()
+        });
+        if !is_bound || self.state.family != Family::MySql {
+            return Ok(());
+        }
+        let mut scratch = Vec::new();
+        let input = self
+            .values
+            .input(index, false, self.state, &mut scratch, "a parameter");
+        let Ok(input @ Input::Text { bytes, .. }) = input else {
+            return Ok(());
+        };
+        let loses = |ty: &SqlType| check_conversion(ty, input, None).is_err();
+        let may_lose = |column: &Column| {
+            column.protection.is_none() && column.sql_type.as_ref().is_none_or(loses)
+        };
+        if bytes.is_ascii() || !may_name(self.keyed, self.values.sql, may_lose) {
+            return Ok(());
+        }
+        let about = "a parameter that the character set of a plain column cannot hold";
+        Err(Failure::refused(&errors::VALUE, about))
+    }
+
+    /// The same of all parameters of a text that is not made yet.
+    pub fn must_all_be_held(&self, pieces: &[Piece]) -> Outcome<()> {
+        pieces.iter().try_for_each(|piece| match piece {
+            Piece::Literal(index) => self.must_be_held(*index),
+            _ => Ok(()),
+        })
     }
 
     fn is_rounded(&self, rounded: Rounded) -> bool {
@@ -233,6 +273,14 @@ fn names_plain_moments(keyed: &KeyedPlan, sql: &[u8]) -> bool {
 
 /// Whether the statement may name such a column of dates, times or years.
 fn names_moments(keyed: &KeyedPlan, sql: &[u8], counts: impl Fn(&Column) -> bool) -> bool {
+    let is_moment = |ty: &SqlType| ty.is_temporal() || matches!(ty.kind, Kind::Year);
+    may_name(keyed, sql, |column| {
+        counts(column) && column.sql_type.as_ref().is_none_or(is_moment)
+    })
+}
+
+/// Whether the statement may name such a column.
+fn may_name(keyed: &KeyedPlan, sql: &[u8], counts: impl Fn(&Column) -> bool) -> bool {
     let columns = &keyed.plan.columns;
     let text = sql.to_ascii_lowercase();
     let may_be_named = |name: &str| {
@@ -240,14 +288,8 @@ fn names_moments(keyed: &KeyedPlan, sql: &[u8], counts: impl Fn(&Column) -> bool
         let lower = name.to_ascii_lowercase();
         !plain || memchr::memmem::find(&text, lower.as_bytes()).is_some()
     };
-    let is_moment = |ty: &SqlType| ty.is_temporal() || matches!(ty.kind, Kind::Year);
     let mut all = columns.iter().flat_map(|used| &used.table.columns);
-    columns.is_empty()
-        || all.any(|column| {
-            counts(column)
-                && column.sql_type.as_ref().is_none_or(is_moment)
-                && may_be_named(&column.name)
-        })
+    columns.is_empty() || all.any(|column| counts(column) && may_be_named(&column.name))
 }
 
 #[cfg(test)]

@@ -43,8 +43,8 @@ pub(crate) fn implicit_value(ty: &SqlType) -> Input<'static> {
 }
 
 /// MySQL converts a parameter to the character set of the column that it is for before anything
-/// else, and does not where that would lose characters.
-pub(super) fn check_conversion(ty: &SqlType, input: Input<'_>) -> Outcome<()> {
+/// else, and does not where that would lose characters. `from` is its collation, if it is known.
+pub(super) fn check_conversion(ty: &SqlType, input: Input<'_>, from: Option<&str>) -> Outcome<()> {
     let (Input::Text { bytes, charset }, Some(collation)) = (input, ty.collation) else {
         return Ok(());
     };
@@ -63,7 +63,7 @@ pub(super) fn check_conversion(ty: &SqlType, input: Input<'_>) -> Outcome<()> {
                     sqlstate: *b"HY000",
                     message: format!(
                         "Conversion from collation {} into {} impossible for parameter",
-                        charset.name(),
+                        from.unwrap_or(charset.name()),
                         collation.name()
                     ),
                 }));

@@ -104,6 +104,7 @@ impl Binder<'_> {
                     self.check_moment(index + base)?;
                 }
                 if !self.put_parameter(index + base, out)? {
+                    self.must_be_held(index + base)?;
                     self.values.put_literal(index + base, self.state, out)?;
                 }
             }

@@ -48,10 +48,9 @@ impl<'a> Values<'a> {
     }
 
     /// The user variable that a literal stands for.
-    pub(super) fn variable(&self, literal: &Literal) -> Option<&'a [u8]> {
+    pub(super) fn variable(&self, literal: &Literal) -> Option<&'a FromVariable> {
         let starts = |v: &&FromVariable| v.start == literal.start;
-        let found = self.from_variables.iter().find(starts)?;
-        Some(&found.name)
+        self.from_variables.iter().find(starts)
     }
 
     /// Which bound parameter a literal is.

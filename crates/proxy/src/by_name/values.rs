@@ -100,6 +100,7 @@ impl Session {
                         self.current.from_variables.push(FromVariable {
                             start: start + sign,
                             name: name.clone(),
+                            collation: variable.collation.clone(),
                         });
                     }
                 }
@@ -214,6 +215,15 @@ impl Session {
         let Some(known) = known else {
             return Err(unfit("a text in this character set"));
         };
+        // MariaDB makes it the connection's first, and question marks of what that does not have
+        let connection = self.state.connection_charset;
+        if self.state.family == Family::MariaDb
+            && connection.is_none_or(|to| !is_kept(known, to, &variable.bytes))
+        {
+            return Err(unfit(
+                "a text that is not one of the connection's character set",
+            ));
+        }
         out.push(b'_');
         out.extend_from_slice(known.name().as_bytes());
         out.extend_from_slice(b" x'");
@@ -223,6 +233,18 @@ impl Session {
         out.push(b'\'');
         Ok(())
     }
+}
+
+/// Whether all characters of a text are in another set, too.
+fn is_kept(from: Charset, to: Charset, text: &[u8]) -> bool {
+    let mut rest = text;
+    while !rest.is_empty() {
+        match from.decode(rest) {
+            Some((code, length)) if to.encode(code, &mut Vec::new()) => rest = &rest[length..],
+            _ => return false,
+        }
+    }
+    true
 }
 
 fn is_number(kind: ColumnType) -> bool {

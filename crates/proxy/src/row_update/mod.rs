@@ -81,6 +81,7 @@ impl Session {
             binder.indexed = indexed;
             binder.plain_parameters = PlainParameters::Kept(Vec::new());
             binder.checks_moments = true;
+            binder.must_all_be_held(&update.plain)?;
             binder.text(&update.select, 1, &mut select)?;
             binder.take_parameters()
         };

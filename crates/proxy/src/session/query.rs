@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use onionskin_plan::errors::NotUnderstood;
-use onionskin_plan::lex::{Empty, Statements};
+use onionskin_plan::lex::{Empty, Statements, unwrapped};
 use onionskin_plan::{Action, Facts, Finds, Question, Refusal, errors};
 use onionskin_value::{Charset, Family};
 use onionskin_wire::Capabilities;
@@ -431,13 +431,17 @@ impl Session {
         }
         self.current.keeps_list = false;
         if let Action::Refuse(refusal) = &keyed.plan.action
-            && refusal.is_any(&[&errors::EXECUTABLE_COMMENT, &errors::TRACKING])
+            && refusal.is_any(&[
+                &errors::EXECUTABLE_COMMENT,
+                &errors::TRACKING,
+                &errors::UNPROTECTED,
+            ])
             && from_variables.is_empty()
-            && let Some(inner) = unwrapped(sql)
-            && self.template.read(inner, self.space.settings.lex).is_ok()
+            && let Some(inner) = unwrapped(sql, self.space.settings.lex)
+            && self.template.read(&inner, self.space.settings.lex).is_ok()
             && !self.template.multiple
         {
-            return self.statement(inner, false);
+            return self.statement(&inner, false);
         }
         let mut template = std::mem::take(&mut self.template);
         let mut attempts = 0;
@@ -490,47 +494,10 @@ impl Session {
                 let servers = failure.servers_text();
                 let failure = in_logical_terms(failure, keyed);
                 let failure = self.with_duplicate(failure, servers.as_deref());
-                self.current.reworded = servers != failure.servers_text();
+                // what ended within another statement's run may have been reworded there already
+                self.current.reworded |= servers != failure.servers_text();
                 Err(failure)
             }
-        }
-    }
-}
-
-/// The statement of a text that is one executable comment, as dumps have them:
-/// `/*!40000 ALTER TABLE t DISABLE KEYS */`. Both servers execute what was meant for versions
-/// before 5.7.
-fn unwrapped(sql: &[u8]) -> Option<&[u8]> {
-    let trimmed = sql.trim_ascii();
-    let trimmed = trimmed.strip_suffix(b";").unwrap_or(trimmed).trim_ascii();
-    let body = trimmed.strip_prefix(b"/*!")?.strip_suffix(b"*/")?;
-    let digits = body.iter().take_while(|b| b.is_ascii_digit()).count();
-    let (version, inner) = body.split_at(digits);
-    let version: u32 = std::str::from_utf8(version).ok()?.parse().ok()?;
-    let nested = memchr::memmem::find(inner, b"/*").or(memchr::memmem::find(inner, b"*/"));
-    (digits == 5 && version < 50_700 && nested.is_none()).then_some(inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::unwrapped;
-
-    #[test]
-    fn a_comment_that_is_a_statement() {
-        for (sql, inner) in [
-            (
-                "/*!40000 ALTER TABLE `t` DISABLE KEYS */;",
-                Some(" ALTER TABLE `t` DISABLE KEYS "),
-            ),
-            (" /*!50003 x*/ ", Some(" x")),
-            ("/*!50700 x */", None),
-            ("/*! x */", None),
-            ("/*!400001 x */", None),
-            ("/*!40000 x /* y */ */", None),
-            ("/*!40000 x */ y", None),
-            ("/*!40000 x */ y /*!40000 z */", None),
-        ] {
-            assert_eq!(unwrapped(sql.as_bytes()), inner.map(str::as_bytes), "{sql}");
         }
     }
 }
