@@ -48,7 +48,7 @@ pub(crate) use self::buffers::{Buffers, Kept, LookedUp};
 pub(crate) use self::given::default_of_definition;
 pub(crate) use self::moments::check_moments;
 pub(crate) use self::new_values::{NewValue, assigned_constants, stored_columns};
-pub(crate) use self::parameters::{FromVariable, PlainParameters};
+pub(crate) use self::parameters::{FromVariable, PlainParameters, check_letters};
 pub(crate) use self::plain_value::{PlainColumn, PlainValue};
 pub(crate) use self::present_time::PresentTime;
 pub(crate) use self::rules::{implicit_value, is_early, no_default, no_default_warning};

@@ -16,6 +16,7 @@ use super::rules::check_conversion;
 use super::{Binder, Values};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
+use crate::state::State;
 
 /// What becomes of a value beside a plain column that is a parameter to the client.
 pub(crate) enum PlainParameters {
@@ -212,36 +213,11 @@ impl Binder<'_> {
         Ok(true)
     }
 
-    /// MySQL converts a parameter to the character set of the column beside it before anything else,
-    /// and ends the statement where that loses characters. In their place a literal would be stored
-    /// with other ones, or not be found.
     pub(super) fn must_be_held(&self, index: usize) -> Outcome<()> {
-        let literal = self.values.literals.get(index);
-        let is_bound = literal.is_some_and(|literal| {
-            literal.kind == LiteralKind::Parameter || self.values.variable(literal).is_some()
-        });
-        if !is_bound || self.state.family != Family::MySql {
-            return Ok(());
-        }
-        let mut scratch = Vec::new();
-        let input = self
-            .values
-            .input(index, false, self.state, &mut scratch, "a parameter");
-        let Ok(input @ Input::Text { bytes, .. }) = input else {
-            return Ok(());
-        };
-        let loses = |ty: &SqlType| check_conversion(ty, input, None).is_err();
-        let may_lose = |column: &Column| {
-            column.protection.is_none() && column.sql_type.as_ref().is_none_or(loses)
-        };
-        if bytes.is_ascii() || !may_name(self.keyed, self.values.sql, may_lose) {
-            return Ok(());
-        }
-        let about = "a parameter that the character set of a plain column cannot hold";
-        Err(Failure::refused(&errors::VALUE, about))
+        is_held(self.keyed, self.values, self.state, index, is_plain)
     }
 
-    /// The same of all parameters of a text that is not made yet.
+    /// All parameters of a text that is not made yet are held by the plain columns.
     pub fn must_all_be_held(&self, pieces: &[Piece]) -> Outcome<()> {
         pieces.iter().try_for_each(|piece| match piece {
             Piece::Literal(index) => self.must_be_held(*index),
@@ -266,9 +242,55 @@ impl Binder<'_> {
     }
 }
 
+/// MySQL converts a parameter to the character set of the column beside it before anything else, and
+/// ends the statement where that loses characters. In their place a literal would be stored with
+/// other ones, or not be found.
+fn is_held(
+    keyed: &KeyedPlan,
+    values: Values,
+    state: &State,
+    index: usize,
+    counts: fn(&Column) -> bool,
+) -> Outcome<()> {
+    let literal = values.literals.get(index);
+    let is_bound = literal.is_some_and(|literal| {
+        literal.kind == LiteralKind::Parameter || values.variable(literal).is_some()
+    });
+    if !is_bound || state.family != Family::MySql {
+        return Ok(());
+    }
+    let mut scratch = Vec::new();
+    let input = values.input(index, false, state, &mut scratch, "a parameter");
+    let Ok(input @ Input::Text { bytes, .. }) = input else {
+        return Ok(());
+    };
+    let loses = |ty: &SqlType| check_conversion(ty, input, None).is_err();
+    let may_lose = |column: &Column| counts(column) && column.sql_type.as_ref().is_none_or(loses);
+    if bytes.is_ascii() || !may_name(keyed, values.sql, may_lose) {
+        return Ok(());
+    }
+    let about = "a parameter that the character set of a column cannot hold";
+    Err(Failure::refused(&errors::VALUE, about))
+}
+
+/// Refuses parameters that such columns cannot hold, where literals take their place.
+pub(crate) fn check_letters(
+    keyed: &KeyedPlan,
+    values: Values,
+    state: &State,
+    counts: fn(&Column) -> bool,
+) -> Outcome<()> {
+    let mut all = 0..values.literals.len();
+    all.try_for_each(|index| is_held(keyed, values, state, index, counts))
+}
+
+fn is_plain(column: &Column) -> bool {
+    column.protection.is_none()
+}
+
 /// Whether the statement may name a plain column of dates, times or years.
 fn names_plain_moments(keyed: &KeyedPlan, sql: &[u8]) -> bool {
-    names_moments(keyed, sql, |column| column.protection.is_none())
+    names_moments(keyed, sql, is_plain)
 }
 
 /// Whether the statement may name such a column of dates, times or years.

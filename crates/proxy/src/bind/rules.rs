@@ -2,7 +2,7 @@
 
 use onionskin_value::{
     Charset, Context, DateTimeParts, Family, Input, Kind, Level, SqlMode, SqlType, TemporalKind,
-    ValueError, Warning, store,
+    ValueError, Warning, default_collation, store,
 };
 
 use crate::error::{Failure, Outcome};
@@ -43,7 +43,8 @@ pub(crate) fn implicit_value(ty: &SqlType) -> Input<'static> {
 }
 
 /// MySQL converts a parameter to the character set of the column that it is for before anything
-/// else, and does not where that would lose characters. `from` is its collation, if it is known.
+/// else, and does not where that would lose characters. `from` is its collation: `None` for the one
+/// that the client's character set has by default.
 pub(super) fn check_conversion(ty: &SqlType, input: Input<'_>, from: Option<&str>) -> Outcome<()> {
     let (Input::Text { bytes, charset }, Some(collation)) = (input, ty.collation) else {
         return Ok(());
@@ -58,12 +59,13 @@ pub(super) fn check_conversion(ty: &SqlType, input: Input<'_>, from: Option<&str
         match charset.decode(rest) {
             Some((code, length)) if target.encode(code, &mut converted) => rest = &rest[length..],
             _ => {
+                let usual = default_collation(charset.name(), Family::MySql);
                 return Err(Failure::Value(ValueError {
                     code: IMPOSSIBLE_CONVERSION,
                     sqlstate: *b"HY000",
                     message: format!(
                         "Conversion from collation {} into {} impossible for parameter",
-                        from.unwrap_or(charset.name()),
+                        from.unwrap_or(&usual),
                         collation.name()
                     ),
                 }));

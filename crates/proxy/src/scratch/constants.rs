@@ -14,7 +14,7 @@ use onionskin_wire::messages::ColumnDefinition;
 
 use super::engine::{ours, wire};
 use super::settings;
-use crate::bind::{Values, check_moments, put_quoted};
+use crate::bind::{Values, check_letters, check_moments, put_quoted};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::hex::put_hex;
@@ -32,6 +32,7 @@ impl Session {
         self.must_mean_the_same(keyed, values)?;
         let inserts = matches!(keyed.plan.facts.verb, Verb::Insert | Verb::Replace);
         check_moments(keyed, values, &self.state, inserts)?;
+        check_letters(keyed, values, &self.state, |c| c.protection.is_none())?;
         let sql = self.without_parameters(values)?;
         let sql = self.with_computed(&sql)?;
         let mode = self.space.settings.lex;

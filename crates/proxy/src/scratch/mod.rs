@@ -48,7 +48,7 @@ use self::result::Shown;
 use self::settings::Settings;
 use self::tables::{Loader, definition, full_name, quoted};
 use self::write::Change;
-use crate::bind::{Binder, PlainParameters, Values};
+use crate::bind::{Binder, PlainParameters, Values, check_letters};
 use crate::catalog::KeyedPlan;
 use crate::config::ScratchConfig;
 use crate::diagnostics::tells_of;
@@ -83,6 +83,9 @@ impl Session {
         if values.has_rounded_variables(keyed) {
             let about = "a value behind USING that is compared otherwise than a literal";
             return Err(Failure::refused(&errors::DYNAMIC, about));
+        }
+        if !values.from_variables.is_empty() {
+            check_letters(keyed, values, &self.state, |_| true)?;
         }
         if self.increment() != self.state.div_precision_increment {
             return Err(NotUnderstood::PreparedIncrement.into());
