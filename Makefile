@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book mariadb118 nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book package package-test mariadb118 nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -83,6 +83,13 @@ counts: ## count the instructions of the hot paths anew (callgrind); `make test`
 book: ## the documents as a searchable book, in target/book
 	@scripts/book.sh
 
+package: ## a Debian package, and the files of a container image, in target/package
+	@scripts/package.sh
+
+package-test: package ## install, run, replace and remove that package in a clean Debian under its own systemd (as root)
+	@scripts/install-deps.sh package
+	@scripts/package_test.sh
+
 mariadb118: ## all integration tests with MariaDB 11.8 in the place of the system's
 	@scripts/install-deps.sh nightly
 	PATH="$(CURDIR)/scripts/mariadb118:$$PATH" ONIONSKIN_TEST_MARIADB_ONLY=1 $(CARGO) test --locked --profile ci -p onionskin --no-fail-fast
@@ -103,6 +110,7 @@ nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzin
 	python3 scripts/orm_suites.py
 	python3 scripts/orm_suites.py --wildcard
 	$(MAKE) mariadb118
+	$(MAKE) package-test
 	python3 scripts/bench.py
 	rm -rf target/bench-nightly
 	ONIONSKIN_MYSQLD=$(CURDIR)/scripts/mysqld97 target/release/onionskin bench --quick --server mariadb,mysql --out target/bench-nightly

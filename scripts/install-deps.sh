@@ -3,7 +3,8 @@
 #
 #   scripts/install-deps.sh          for `make demo`: a C compiler, cmake (aws-lc), MariaDB
 #   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, valgrind, promtool, and MySQL 9.7 in .servers/mysql
-#   scripts/install-deps.sh nightly  also MariaDB 11.8 in .servers/mariadb118
+#   scripts/install-deps.sh package  for `make package-test`: Debian's tools for packages, systemd-nspawn
+#   scripts/install-deps.sh nightly  what tests need, and MariaDB 11.8 in .servers/mariadb118
 #
 # Packages come from apt, as root or through sudo; without either, the script prints what to install
 # and fails. No system service is started: a policy-rc.d forbids it during the installation, and the
@@ -50,7 +51,15 @@ need make make
 need mariadbd mariadb-server
 need mariadb-install-db mariadb-server
 need mariadb mariadb-client
-if [ "$want" != demo ]; then
+if [ "$want" = package ]; then
+    need dpkg-shlibdeps dpkg-dev
+    need systemd-nspawn systemd-container
+    need debootstrap debootstrap
+    need gpgv gpgv
+    [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
+fi
+if [ "$want" = tests ] || [ "$want" = nightly ]; then
+    need systemd-analyze systemd
     need sysbench sysbench
     need haproxy haproxy
     need openssl openssl
@@ -110,7 +119,7 @@ fi
 
 # ---- servers of other releases of Debian ------------------------------------------------------------------------------
 
-[ "$want" != demo ] || exit 0
+[ "$want" = tests ] || [ "$want" = nightly ] || exit 0
 PATH=$PATH:/usr/sbin:/sbin
 
 # Debian's mirrors as apt on this machine knows them, then the official one.

@@ -17,6 +17,7 @@
 //! | `pin` | keeps in a file what is protected |
 //! | `archive`, `replay` | the binlog in sealed segments, and what `restore --binlogs` does with them |
 //! | `bench` | measures what each layer costs |
+//! | `completions` | what shells and `man` know of the commands, for packages |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
 //! | `config_file`, `scratch_section`, `config_template` | `onionskin.toml`, and the one that `init` writes |
 //! | `hardening` | no core dumps, nobody looks into the process |
@@ -33,6 +34,7 @@ mod archive;
 mod backup;
 mod bench;
 mod chain;
+mod completions;
 mod config_file;
 mod config_template;
 mod control;
@@ -76,7 +78,7 @@ mod verify;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 #[derive(Parser)]
 #[command(name = "onionskin", version, about, propagate_version = true)]
@@ -104,6 +106,9 @@ enum Command {
     Pin(pin::Pin),
     Archive(archive::Archive),
     Bench(bench::Bench),
+    Completions(completions::Completions),
+    #[command(hide = true)]
+    Man(completions::Man),
     #[command(hide = true)]
     Tied(tied::Tied),
 }
@@ -130,6 +135,8 @@ fn main() -> ExitCode {
         Command::Pin(pin) => pin.run(),
         Command::Archive(archive) => archive.run(),
         Command::Bench(bench) => bench.run(),
+        Command::Completions(completions) => completions.run(Program::command()),
+        Command::Man(man) => man.run(Program::command()),
         Command::Tied(tied) => tied.run(),
     };
     match ended {

@@ -391,6 +391,8 @@ impl Installation {
                 let mut command = tied::command(&installer);
                 command.args(["--no-defaults", &new_data, "--skip-test-db"]);
                 command.arg("--auth-root-authentication-method=normal");
+                // this machine's own name may be unknown to it
+                command.arg("--force");
                 if let Some(base) = base {
                     command.arg(format!("--basedir={}", base.display()));
                 }

@@ -121,6 +121,8 @@ impl Workshop {
                 command.args([
                     "--no-defaults",
                     "--auth-root-authentication-method=normal",
+                    // whether this machine's names are known or not
+                    "--force",
                     "--skip-test-db",
                     "--innodb-log-file-size=64M",
                 ]);

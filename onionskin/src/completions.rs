@@ -1,0 +1,44 @@
+//! `onionskin completions` and `onionskin man`: what shells and `man` know of the commands, made of
+//! the same definitions as `--help`.
+
+use std::io;
+use std::path::PathBuf;
+
+use clap::{Args, Command};
+use clap_complete::Shell;
+
+use crate::error::CommandError;
+
+/// Print what completes this program's commands in a shell
+///
+/// For bash: `onionskin completions bash > /usr/share/bash-completion/completions/onionskin`.
+#[derive(Args)]
+pub struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+impl Completions {
+    /// Prints them for this program.
+    pub fn run(self, mut program: Command) -> Result<(), CommandError> {
+        clap_complete::generate(self.shell, &mut program, "onionskin", &mut io::stdout());
+        Ok(())
+    }
+}
+
+/// Write manual pages, one for each command
+#[derive(Args)]
+pub struct Man {
+    /// Where to; the folder must be there
+    folder: PathBuf,
+}
+
+impl Man {
+    /// Writes those of this program.
+    pub fn run(self, program: Command) -> Result<(), CommandError> {
+        clap_mangen::generate_to(program, &self.folder).map_err(|source| CommandError::File {
+            path: self.folder,
+            source,
+        })
+    }
+}
