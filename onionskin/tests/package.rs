@@ -47,8 +47,14 @@ fn the_unit_is_right_and_closes_what_it_can() {
     };
     let (is_low, told) = exposure(&unit);
     assert!(is_low, "{told}");
-    let open: String = unit.lines().filter(|l| !l.starts_with("SystemCall")).collect();
-    assert!(!exposure(&open).0, "a unit without filters of system calls passes");
+    let open: String = unit
+        .lines()
+        .filter(|l| !l.starts_with("SystemCall"))
+        .collect();
+    assert!(
+        !exposure(&open).0,
+        "a unit without filters of system calls passes"
+    );
 }
 
 /// Every command has a manual page, and shells know it.

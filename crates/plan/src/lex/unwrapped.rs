@@ -1,21 +1,24 @@
 //! Statements that stand in executable comments, as dumps have them.
 
-use super::{LexMode, TokenKind, tokens};
+use super::{LexMode, Token, TokenKind, tokens};
 
 /// What is meant for versions before this one, both servers execute: MariaDB leaves out what is
 /// meant for MySQL 5.7 and later.
 const NOT_EXECUTED_BY_ALL: u32 = 50_700;
 
-/// The statement of a text with executable comments that both servers execute, with blanks in the
-/// place of their marks: `/*!40000 ALTER TABLE t DISABLE KEYS */`, or a view in three of them.
-/// `None`: there are none, or one is of another kind or holds comments itself.
+/// The statement of a text that consists of executable comments that both servers execute, with
+/// blanks in the place of their marks: `/*!40000 ALTER TABLE t DISABLE KEYS */`, or a view in three
+/// of them. `None`: there is something else, or one is of another kind or holds comments itself.
 pub fn unwrapped(sql: &[u8], mode: LexMode) -> Option<Vec<u8>> {
     let all = tokens(sql, mode).ok()?;
-    let mut comments = all
-        .iter()
-        .filter(|token| token.kind == TokenKind::Executable)
-        .peekable();
-    comments.peek()?;
+    let comments = match all.split_last() {
+        Some((last, others)) if last.is(b';') => others,
+        _ => &all,
+    };
+    let is_comment = |token: &Token| token.kind == TokenKind::Executable;
+    if comments.is_empty() || !comments.iter().all(is_comment) {
+        return None;
+    }
     let mut out = sql.to_vec();
     for token in comments {
         let text = sql.get(token.start..token.end)?;
@@ -32,8 +35,7 @@ pub fn unwrapped(sql: &[u8], mode: LexMode) -> Option<Vec<u8>> {
         out.get_mut(token.end - 2..token.end)?.fill(b' ');
     }
     // and nothing has become a comment, or ends elsewhere
-    let is_plain = |token: &super::Token| token.kind != TokenKind::Executable;
-    tokens(&out, mode).ok()?.iter().all(is_plain).then_some(out)
+    (!tokens(&out, mode).ok()?.iter().any(is_comment)).then_some(out)
 }
 
 #[cfg(test)]
@@ -52,7 +54,9 @@ mod tests {
                 "/*!50001 CREATE */\n/*!50013 DEFINER=a@b */ /*!50001 VIEW v AS SELECT '*' */",
                 Some("CREATE DEFINER=a@b VIEW v AS SELECT '*'"),
             ),
-            ("/*!40000 x */ y", Some("x y")),
+            ("/*!40000 x */ y", None),
+            ("SELECT 1 /*!40000 + 1 */", None),
+            (";", None),
             ("SELECT '/*!40000 x */'", None),
             ("SELECT 1 /* /*!40000 x */", None),
             ("/*!50001 VIEW v AS SELECT '/*' */", None),
