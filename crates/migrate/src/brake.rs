@@ -2,9 +2,9 @@
 //!
 //! Writers without a limit of their own change rows faster than anybody can write them a second
 //! time: such a migration would never end. The brake takes `LOCK TABLES … READ` on the old table
-//! for a moment again and again. Readers, ours among them, go on; writers wait for [`BITE`], and the
-//! share of the time in which they do grows until the backlog shrinks. Beyond [`USUAL_SHARE`] it
-//! grows by longer waits: however short a pause is, every writer runs a statement in it. Nobody
+//! for a moment again and again. Readers, ours among them, go on; writers wait for [`BITE`], and
+//! the share of the time in which they do grows until the backlog shrinks. Beyond [`USUAL_SHARE`]
+//! it grows by longer waits: however short a pause is, every writer runs a statement in it. Nobody
 //! becomes the victim of a deadlock: the lock waits for transactions that have written, never for
 //! those that have only read.
 

@@ -242,9 +242,9 @@ impl Binder<'_> {
     }
 }
 
-/// MySQL converts a parameter to the character set of the column beside it before anything else, and
-/// ends the statement where that loses characters. In their place a literal would be stored with
-/// other ones, or not be found.
+/// MySQL converts a parameter to the character set of the column beside it before anything else,
+/// and ends the statement where that loses characters. In their place a literal would be stored
+/// with other ones, or not be found.
 fn is_held(
     keyed: &KeyedPlan,
     values: Values,
