@@ -54,7 +54,7 @@ pub(crate) use self::present_time::PresentTime;
 pub(crate) use self::rules::{implicit_value, is_early, no_default, no_default_warning};
 pub(crate) use self::text::{check_pieces, prepared_text, put_bytes, put_filled, put_quoted};
 use self::together::Together;
-pub(crate) use self::values::Values;
+pub(crate) use self::values::{Values, converted};
 use crate::catalog::KeyedPlan;
 use crate::state::State;
 

@@ -213,6 +213,7 @@ impl Binder<'_> {
         Ok(true)
     }
 
+    /// A parameter whose characters a plain column lacks has no literal in its place.
     pub(super) fn must_be_held(&self, index: usize) -> Outcome<()> {
         is_held(self.keyed, self.values, self.state, index, is_plain)
     }

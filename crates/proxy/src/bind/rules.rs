@@ -5,6 +5,7 @@ use onionskin_value::{
     ValueError, Warning, default_collation, store,
 };
 
+use super::values::converted;
 use crate::error::{Failure, Outcome};
 use crate::server_errors::{NO_DEFAULT, NOT_NULL, OUT_OF_RANGE};
 
@@ -53,26 +54,19 @@ pub(super) fn check_conversion(ty: &SqlType, input: Input<'_>, from: Option<&str
     if charset == target || charset.same_bytes(target, bytes) {
         return Ok(());
     }
-    let mut rest = bytes;
-    let mut converted = Vec::new();
-    while !rest.is_empty() {
-        match charset.decode(rest) {
-            Some((code, length)) if target.encode(code, &mut converted) => rest = &rest[length..],
-            _ => {
-                let usual = default_collation(charset.name(), Family::MySql);
-                return Err(Failure::Value(ValueError {
-                    code: IMPOSSIBLE_CONVERSION,
-                    sqlstate: *b"HY000",
-                    message: format!(
-                        "Conversion from collation {} into {} impossible for parameter",
-                        from.unwrap_or(&usual),
-                        collation.name()
-                    ),
-                }));
-            }
-        }
+    if converted(bytes, charset, target, &mut Vec::new()).is_some() {
+        return Ok(());
     }
-    Ok(())
+    let usual = default_collation(charset.name(), Family::MySql);
+    Err(Failure::Value(ValueError {
+        code: IMPOSSIBLE_CONVERSION,
+        sqlstate: *b"HY000",
+        message: format!(
+            "Conversion from collation {} into {} impossible for parameter",
+            from.unwrap_or(&usual),
+            collation.name()
+        ),
+    }))
 }
 
 /// Whether a text is a number that no BIT holds. MySQL takes a parameter for one to be an unsigned

@@ -309,7 +309,7 @@ fn fraction(microseconds: u32) -> String {
 
 /// A text in the connection's character set, as the server makes it; `None` where that would lose
 /// something.
-fn converted<'s>(
+pub(crate) fn converted<'s>(
     bytes: &[u8],
     client: Charset,
     connection: Charset,

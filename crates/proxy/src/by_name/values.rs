@@ -11,7 +11,7 @@ use onionskin_value::{Charset, Family};
 use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::{ColumnFlags, ColumnType};
 
-use crate::bind::{FromVariable, put_quoted};
+use crate::bind::{FromVariable, converted, put_quoted};
 use crate::error::{Failure, Outcome};
 use crate::hex::unhex;
 use crate::scratch::question;
@@ -218,7 +218,8 @@ impl Session {
         // MariaDB makes it the connection's first, and question marks of what that does not have
         let connection = self.state.connection_charset;
         if self.state.family == Family::MariaDb
-            && connection.is_none_or(|to| !is_kept(known, to, &variable.bytes))
+            && connection
+                .is_none_or(|to| converted(&variable.bytes, known, to, &mut Vec::new()).is_none())
         {
             return Err(unfit(
                 "a text that is not one of the connection's character set",
@@ -233,18 +234,6 @@ impl Session {
         out.push(b'\'');
         Ok(())
     }
-}
-
-/// Whether all characters of a text are in another set, too.
-fn is_kept(from: Charset, to: Charset, text: &[u8]) -> bool {
-    let mut rest = text;
-    while !rest.is_empty() {
-        match from.decode(rest) {
-            Some((code, length)) if to.encode(code, &mut Vec::new()) => rest = &rest[length..],
-            _ => return false,
-        }
-    }
-    true
 }
 
 fn is_number(kind: ColumnType) -> bool {
