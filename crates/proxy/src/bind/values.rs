@@ -307,26 +307,25 @@ fn fraction(microseconds: u32) -> String {
     }
 }
 
-/// A text in the connection's character set, as the server makes it; `None` where that would lose
-/// something.
+/// A text in another character set, as the server makes it; `None` where that would lose something.
 pub(crate) fn converted<'s>(
     bytes: &[u8],
-    client: Charset,
-    connection: Charset,
+    from: Charset,
+    to: Charset,
     scratch: &'s mut Vec<u8>,
 ) -> Option<Input<'s>> {
     scratch.clear();
     let mut at = 0;
     while at < bytes.len() {
-        let (code, length) = client.decode(&bytes[at..])?;
-        if !connection.encode(code, scratch) {
+        let (code, length) = from.decode(&bytes[at..])?;
+        if !to.encode(code, scratch) {
             return None;
         }
         at += length;
     }
     Some(Input::Text {
         bytes: scratch,
-        charset: connection,
+        charset: to,
     })
 }
 
