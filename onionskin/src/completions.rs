@@ -20,10 +20,23 @@ pub struct Completions {
 
 impl Completions {
     /// Prints them for this program.
-    pub fn run(self, mut program: Command) -> Result<(), CommandError> {
-        clap_complete::generate(self.shell, &mut program, "onionskin", &mut io::stdout());
+    pub fn run(self, program: Command) -> Result<(), CommandError> {
+        let mut shown = without_hidden(&program);
+        clap_complete::generate(self.shell, &mut shown, "onionskin", &mut io::stdout());
         Ok(())
     }
+}
+
+/// The program without its hidden commands, which `clap_complete` offers in some shells.
+fn without_hidden(program: &Command) -> Command {
+    Command::new("onionskin")
+        .version(env!("CARGO_PKG_VERSION"))
+        .args(program.get_arguments())
+        .subcommands(
+            program
+                .get_subcommands()
+                .filter(|command| !command.is_hide_set()),
+        )
 }
 
 /// Write manual pages, one for each command
