@@ -19,6 +19,7 @@ use onionskin_schema::{Policy, SchemaError};
 use serde::{Deserialize, Deserializer, de::Error};
 
 use crate::admin::AdminAddress;
+use crate::audit_section::AuditSection;
 use crate::error::CommandError;
 use crate::flattened::flattened;
 use crate::functions_section::FunctionsSection;
@@ -111,6 +112,7 @@ struct Content {
     #[serde(default, deserialize_with = "some_time")]
     slow_seconds: Option<Duration>,
     slow_lines: Option<NonZeroU32>,
+    audit: Option<AuditSection>,
     scratch: Option<ScratchSection>,
     scratch_rows: Option<u64>,
     scratch_memory: Option<u64>,
@@ -222,6 +224,8 @@ pub struct ConfigFile {
     pub finish: FinishLimits,
     /// `slow_seconds`, `slow_lines`
     pub slow: SlowLimits,
+    /// `[audit]`
+    pub audit: Option<AuditSection>,
     /// `[scratch]`
     pub scratch: Option<ScratchSection>,
     /// `scratch_rows`
@@ -300,6 +304,7 @@ impl ConfigFile {
                     .slow_lines
                     .map_or(SlowLimits::default().lines, NonZeroU32::get),
             },
+            audit: content.audit,
             scratch: content.scratch,
             scratch_rows: content.scratch_rows,
             scratch_memory: content.scratch_memory,
@@ -324,6 +329,11 @@ impl ConfigFile {
             .scratch_seconds
             .map_or(engine.seconds, |s| u64::from(s.get()));
         Some(engine)
+    }
+
+    /// Where the audit log is, if one is written.
+    pub fn audit(&self) -> Option<onionskin_audit::Settings> {
+        Some(self.audit.as_ref()?.settings(self.folder()))
     }
 
     /// What the proxy is to compute in the server's place.

@@ -101,6 +101,15 @@ enforce = true
 {mark}[scratch]
 {mark}engine = "auto"
 
+# A record of who has read and written protected columns (docs/audit.md): files in a folder, and a file of heads that tells
+# whether something was removed, better in another place. While the disk is full, "stop" refuses statements on protected
+# columns, and "count" runs and counts them.
+# [audit]
+# folder    = "/var/log/onionskin/audit"
+# heads     = "/var/lib/onionskin/audit.heads"
+# file_size = 67108864
+# when_full = "stop"
+
 # Cryptographic functions (AES_ENCRYPT, SHA2 and their like) computed by the proxy: the server sees results, and neither keys
 # nor texts. secrets are variables whose values stay here. KEY('billing') stands for the key in a file, which begins with
 # "text:" or "hex:".

@@ -12,7 +12,7 @@ use crate::{config_file::ConfigFile, error::CommandError};
 
 /// Settings that hold from the start of the program to its end, and why. A section stands for all
 /// that is in it.
-pub const FIXED: [(&str, &str); 7] = [
+pub const FIXED: [(&str, &str); 8] = [
     ("listen", "the address is bound at the start"),
     (
         "backend",
@@ -21,6 +21,7 @@ pub const FIXED: [(&str, &str); 7] = [
     ("admin", "the address is bound at the start"),
     ("control", "the socket is bound at the start"),
     ("scratch", "open sessions may be at the engine"),
+    ("audit", "a run is written from the start to the end"),
     ("functions", "open sessions keep variables as it says"),
     ("keys", "what was written must stay readable"),
 ];

@@ -55,6 +55,15 @@ pub enum CommandError {
         /// Where the key file was.
         keys: PathBuf,
     },
+    /// The audit log cannot be written or read.
+    #[error("audit log: {0}")]
+    Audit(#[from] onionskin_audit::AuditError),
+    /// Lines of it were removed or changed.
+    #[error("the audit log is not as it was written: {faults} faults")]
+    AuditLog {
+        /// How many.
+        faults: usize,
+    },
     /// The address is taken, or not ours.
     #[error("cannot listen on {address}: {source}; choose another address with --listen")]
     Listen {

@@ -107,6 +107,7 @@ impl Explain {
             trace: false,
             sessions: SessionLimits::default(),
             finish: FinishLimits::default(),
+            audit: None,
             slow: SlowLimits::default(),
             scratch,
             like_index: file.like_index,

@@ -16,6 +16,7 @@
 //! | `migrate` | changes a table while it is written |
 //! | `pin` | keeps in a file what is protected |
 //! | `archive`, `replay` | the binlog in sealed segments, and what `restore --binlogs` does with them |
+//! | `audit_log`, `audit_section` | the audit log: looked at, and where it is written |
 //! | `bench` | measures what each layer costs |
 //! | `completions` | what shells and `man` know of the commands, for packages |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
@@ -31,6 +32,8 @@
 
 mod admin;
 mod archive;
+mod audit_log;
+mod audit_section;
 mod backup;
 mod bench;
 mod chain;
@@ -105,6 +108,7 @@ enum Command {
     Migrate(Box<migrate::Migrate>),
     Pin(pin::Pin),
     Archive(archive::Archive),
+    AuditLog(audit_log::AuditLog),
     Bench(bench::Bench),
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -134,6 +138,7 @@ fn main() -> ExitCode {
         Command::Migrate(migrate) => migrate.run(),
         Command::Pin(pin) => pin.run(),
         Command::Archive(archive) => archive.run(),
+        Command::AuditLog(log) => log.run(),
         Command::Bench(bench) => bench.run(),
         Command::Completions(completions) => completions.run(Program::command()),
         Command::Man(man) => man.run(Program::command()),

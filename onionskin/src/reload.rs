@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use onionskin_keys::{KeyDifference, KeySet};
-use onionskin_proxy::{Config, PinFile};
+use onionskin_proxy::{AuditConfig, Config, PinFile};
 use parking_lot::Mutex;
 use rustls::ServerConfig;
 use tracing_subscriber::filter::LevelFilter;
@@ -125,6 +125,7 @@ struct Kept {
     keys: Arc<KeySet>,
     pins: Option<Arc<PinFile>>,
     client_tls: Option<Arc<ServerConfig>>,
+    audit: Option<AuditConfig>,
     facts: Facts,
 }
 
@@ -134,6 +135,7 @@ impl Kept {
             keys: config.keys.clone(),
             pins: config.pins.clone(),
             client_tls: config.client_tls.clone(),
+            audit: config.audit.clone(),
             facts: facts.clone(),
         }
     }
@@ -216,6 +218,8 @@ impl Reloader {
         {
             config.client_tls = kept.client_tls.clone();
         }
+        // of the start
+        config.audit = kept.audit.clone();
         let next = Kept::of(config, &setup.facts);
         let done = self.force.put_in_force(setup.config);
         *kept = next;

@@ -8,7 +8,8 @@ use std::{
 };
 
 use clap::Args;
-use onionskin_proxy::{Backend, EnginePlace, Proxy, Whereabouts};
+use onionskin_audit::AuditLog;
+use onionskin_proxy::{AuditConfig, Backend, EnginePlace, Proxy, Whereabouts};
 use signal_hook::iterator::Signals;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -139,6 +140,8 @@ impl Serve {
                  recognized by their system user (unix_socket, auth_socket) see the proxy's, so that everybody can use the one of that name"
             );
         }
+        let audit = begin_audit(&file, &setup)?;
+        setup.config.audit = audit.clone();
         let begun = Beginning::of(&setup);
         let backend = setup.config.backend.to_string();
         let bound = match listener {
@@ -188,6 +191,17 @@ impl Serve {
         }
         let ended = proxy.run();
         service.end();
+        if let Some(audit) = audit {
+            match audit.log.close() {
+                Ok(head) => tracing::info!(
+                    run = head.run,
+                    n = head.n,
+                    link = head.link,
+                    "audit log closed"
+                ),
+                Err(error) => tracing::error!(%error, "the audit log has no last line"),
+            }
+        }
         drop(own_engine);
         servers.stop();
         ended.map_err(system("accepting clients"))?;
@@ -274,6 +288,18 @@ impl Servers {
             server.stop();
         }
     }
+}
+
+/// Begins to write the audit log, if the configuration has one.
+fn begin_audit(file: &ConfigFile, setup: &Setup) -> Result<Option<AuditConfig>, CommandError> {
+    let Some((section, settings)) = file.audit.as_ref().zip(file.audit()) else {
+        return Ok(None);
+    };
+    let log = AuditLog::begin(settings, setup.config.keys.audit_key())?;
+    Ok(Some(AuditConfig {
+        log,
+        stops: section.stops(),
+    }))
 }
 
 /// Nothing needs to be configured: the first start makes what is missing.

@@ -97,6 +97,8 @@ impl Setup {
             like_index: file.like_index,
             functions: file.functions()?,
             counts: file.admin.is_some(),
+            // a run begins with the program, and not with a look at the configuration
+            audit: None,
             keys,
         };
         // the faults that were looked for above have better words for files that are missing

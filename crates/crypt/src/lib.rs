@@ -65,7 +65,7 @@ pub use data_key::{DATA_KEY_LEN, DataKey};
 pub use error::{OpenError, SealError};
 pub use fresh::fresh_bytes;
 pub use gram::{GRAM_LEN, GRAM_TOKEN_LEN, GramToken, NO_GRAM_TOKEN};
-pub use metadata::{METADATA_TAG_LEN, MetadataKey};
+pub use metadata::{AuditKey, METADATA_TAG_LEN, MetadataKey};
 pub use order_key::order_key_len;
 pub use stream::{
     FRAME_NONCE_LEN, FRAME_TAG_LEN, FrameCipher, STREAM_COMMITMENT_LEN, STREAM_DIGEST_LEN,

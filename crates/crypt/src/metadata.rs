@@ -15,6 +15,7 @@ pub const METADATA_TAG_LEN: usize = MAC_LEN;
 
 const SALT: &[u8] = b"onionskin/1 metadata";
 const INFO: &[u8] = b"comment";
+const AUDIT_INFO: &[u8] = b"audit log";
 
 /// Tags the logical definitions that stand in column comments, so that the server cannot change a
 /// type, a capability or an id without being noticed.
@@ -29,14 +30,8 @@ pub struct MetadataKey {
 impl MetadataKey {
     /// Derives the tagging key.
     pub fn new(data_key: &DataKey) -> Self {
-        let mut key = [0; 32];
-        hkdf::Salt::new(hkdf::HKDF_SHA256, SALT)
-            .extract(data_key.bytes())
-            .expand(&[INFO], hkdf::HKDF_SHA256)
-            .and_then(|expanded| expanded.fill(&mut key))
-            .expect("HKDF gives one hash");
         Self {
-            mac: MacKey::new(Suite::Aes, &mut key),
+            mac: mac_key(data_key, INFO),
         }
     }
 
@@ -52,6 +47,49 @@ impl MetadataKey {
     }
 }
 
+/// The key of one use, derived from the data key of metadata.
+fn mac_key(data_key: &DataKey, info: &[u8]) -> MacKey {
+    let mut key = [0; 32];
+    hkdf::Salt::new(hkdf::HKDF_SHA256, SALT)
+        .extract(data_key.bytes())
+        .expand(&[info], hkdf::HKDF_SHA256)
+        .and_then(|expanded| expanded.fill(&mut key))
+        .expect("HKDF gives one hash");
+    MacKey::new(Suite::Aes, &mut key)
+}
+
+/// Seals the lines of the audit log. Derived from the data key of metadata, and no other key is of
+/// use to whoever would forge a line. The seal is HMAC-SHA-256 cut to 128 bits, in both suites.
+pub struct AuditKey {
+    mac: MacKey,
+}
+
+impl AuditKey {
+    /// Derives it.
+    pub fn new(data_key: &DataKey) -> Self {
+        Self {
+            mac: mac_key(data_key, AUDIT_INFO),
+        }
+    }
+
+    /// The seal of `bytes`.
+    pub fn seal(&self, bytes: &[u8]) -> [u8; METADATA_TAG_LEN] {
+        self.mac.mac(bytes)
+    }
+
+    /// Whether `seal` is the seal of `bytes`; takes the same time for every wrong one of the right
+    /// length.
+    pub fn verify(&self, bytes: &[u8], seal: &[u8]) -> bool {
+        self.seal(bytes)[..].ct_eq(seal).into()
+    }
+}
+
+impl fmt::Debug for AuditKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AuditKey").finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for MetadataKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MetadataKey").finish_non_exhaustive()
@@ -61,6 +99,18 @@ impl fmt::Debug for MetadataKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keys_are_told_apart() {
+        let data_key = DataKey::from_bytes([1; 32]);
+        let (comments, lines) = (MetadataKey::new(&data_key), AuditKey::new(&data_key));
+        let seal = lines.seal(b"a line");
+        assert!(lines.verify(b"a line", &seal));
+        assert!(!lines.verify(b"a line ", &seal));
+        assert!(!lines.verify(b"a line", &seal[..15]));
+        assert!(!comments.verify(b"a line", &seal));
+        assert!(!AuditKey::new(&DataKey::from_bytes([2; 32])).verify(b"a line", &seal));
+    }
 
     #[test]
     fn only_the_whole_right_tag_verifies() {

@@ -41,7 +41,7 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use onionskin_crypt::{DataKey, KeyId, MetadataKey, dangerous_bytes};
+use onionskin_crypt::{AuditKey, DataKey, KeyId, MetadataKey, dangerous_bytes};
 use rand::CryptoRng;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
@@ -101,6 +101,16 @@ struct DataKeyEntry {
     id: KeyId,
     created: u64,
     wrapped: String,
+}
+
+/// What a file of keys comes to.
+pub(crate) struct Keys {
+    /// The number of the data key that new values are sealed under.
+    pub active: KeyId,
+    pub data: BTreeMap<KeyId, DataKey>,
+    /// Of the definitions.
+    pub metadata: MetadataKey,
+    pub audit: AuditKey,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -177,14 +187,15 @@ impl UnwrappedKeys {
         self.data_keys.iter().map(entry).collect()
     }
 
-    /// The number of the active data key, all of them, and the key of the definitions.
-    pub(crate) fn into_keys(self) -> (KeyId, BTreeMap<KeyId, DataKey>, MetadataKey) {
+    /// The keys themselves.
+    pub(crate) fn into_keys(self) -> Keys {
         let data_keys = self.data_keys.into_iter();
-        (
-            self.active,
-            data_keys.map(|(id, dated)| (id, dated.key)).collect(),
-            MetadataKey::new(&self.metadata.key),
-        )
+        Keys {
+            active: self.active,
+            data: data_keys.map(|(id, dated)| (id, dated.key)).collect(),
+            metadata: MetadataKey::new(&self.metadata.key),
+            audit: AuditKey::new(&self.metadata.key),
+        }
     }
 
     /// Adds a data key behind all others. Numbers are not given out again: sealed values carry

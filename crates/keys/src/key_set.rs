@@ -8,7 +8,8 @@ use std::{
 };
 
 use onionskin_crypt::{
-    CellFormat, ColumnCipher, ColumnId, DataKey, KeyId, MetadataKey, StreamKey, Suite, fresh_bytes,
+    AuditKey, CellFormat, ColumnCipher, ColumnId, DataKey, KeyId, MetadataKey, StreamKey, Suite,
+    fresh_bytes,
 };
 use parking_lot::RwLock;
 use rand::CryptoRng;
@@ -89,6 +90,7 @@ pub struct KeySet {
     active: KeyId,
     data_keys: BTreeMap<KeyId, DataKey>,
     metadata: MetadataKey,
+    audit: Arc<AuditKey>,
     ciphers: RwLock<CipherCache>,
 }
 
@@ -194,12 +196,13 @@ impl KeySet {
     /// Refuses a file that others than its owner can access, a file that was altered, and a
     /// passphrase for a file that is not under one. An empty passphrase counts as none.
     pub fn load(locator: &str, base: &Path, passphrase: Option<&str>) -> Result<Self, KeyError> {
-        let (active, data_keys, metadata) =
+        let keys =
             key_file::load(&path_of(locator, base)?, passphrase, Owner::OursOrRoot)?.into_keys();
         Ok(Self {
-            active,
-            data_keys,
-            metadata,
+            active: keys.active,
+            data_keys: keys.data,
+            metadata: keys.metadata,
+            audit: Arc::new(keys.audit),
             ciphers: RwLock::default(),
         })
     }
@@ -286,6 +289,11 @@ impl KeySet {
     /// The key that authenticates schema comments.
     pub fn metadata_key(&self) -> &MetadataKey {
         &self.metadata
+    }
+
+    /// The key that seals the audit log.
+    pub fn audit_key(&self) -> Arc<AuditKey> {
+        Arc::clone(&self.audit)
     }
 
     /// An id for a table that is being created.

@@ -47,4 +47,6 @@ pub use private_file::{read_private_file, read_secret_file};
 pub use provider::{KeyContext, KeyProvider, KeyPurpose, WrappedKey};
 
 // What the interface of a key set speaks of.
-pub use onionskin_crypt::{ColumnCipher, ColumnId, DataKey, KeyId, MetadataKey, StreamKey, Suite};
+pub use onionskin_crypt::{
+    AuditKey, ColumnCipher, ColumnId, DataKey, KeyId, MetadataKey, StreamKey, Suite,
+};

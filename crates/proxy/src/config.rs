@@ -18,6 +18,7 @@ use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use onionskin_value::Family;
 use zeroize::Zeroizing;
 
+use crate::audit::AuditConfig;
 use crate::engine_place::EnginePlace;
 use crate::network::Network;
 use crate::pins::PinFile;
@@ -261,6 +262,8 @@ pub struct Config {
     pub finish: FinishLimits,
     /// Statements that are logged.
     pub slow: SlowLimits,
+    /// The audit log, if one is written.
+    pub audit: Option<AuditConfig>,
     /// Tier 3; without it, statements that need it are refused.
     pub scratch: Option<ScratchConfig>,
     /// `like_index`: MariaDB's full-text indexes are made and used for LIKE, although they may miss

@@ -181,6 +181,7 @@ impl Stage {
             sessions: SessionLimits::default(),
             finish: FinishLimits::default(),
             slow: SlowLimits::default(),
+            audit: None,
             scratch: None,
             like_index: false,
             functions: None,
@@ -201,12 +202,14 @@ impl Stage {
             user: "stage".into(),
             database: None,
             charset: 45,
+            attributes: None,
             client_authority: None,
             trust: LinkTrust::default(),
             ok,
         };
-        let session =
-            Session::begin(login, Live::new(shared), Arc::default()).map_err(|e| failed(&e))?;
+        let peer = (Ipv4Addr::LOCALHOST, 0).into();
+        let session = Session::begin(login, peer, Live::new(shared), Arc::default())
+            .map_err(|e| failed(&e))?;
         let database = session.state.database.clone().unwrap_or_default();
         for name in no_tables {
             session.account.know(&database, name, None);

@@ -36,10 +36,12 @@
 //! | `long_values` | commands that are longer than the server takes |
 //! | `engine_place` | where the scratch engine is at the moment |
 //! | `session_limits` | how many sessions there may be |
+//! | `touched`, `audit` | cells that a statement opens and seals, and its line in the audit log |
 //! | `slow_log` | how many lines slow statements get |
 //! | `config`, `error` | what a proxy is told when it starts; why a statement did not run |
 
 mod age;
+mod audit;
 mod bind;
 mod by_name;
 mod catalog;
@@ -97,6 +99,7 @@ mod slow_log;
 mod state;
 mod status;
 mod temporary;
+mod touched;
 mod unique_keys;
 mod unusual;
 mod upsert;
@@ -105,6 +108,7 @@ mod watch;
 use onionskin_plan::UseScratch;
 use std::sync::Arc;
 
+pub use audit::AuditConfig;
 pub use config::{
     Backend, BackendTls, Config, FinishLimits, FunctionsConfig, LoginLimits, ScratchConfig,
     SessionLimits, SlowLimits,

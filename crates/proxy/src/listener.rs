@@ -416,7 +416,7 @@ fn serve(live: &Arc<Live>, entry: &Entry, mut login: Login, peer: SocketAddr, be
     if let Some(metrics) = &live.current().metrics {
         metrics.session();
     }
-    crate::session::run(login, live.clone(), entry.activity.clone());
+    crate::session::run(login, peer, live.clone(), entry.activity.clone());
     tracing::info!(
         session,
         id,

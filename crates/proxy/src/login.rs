@@ -107,6 +107,8 @@ pub(crate) struct Login {
     pub database: Option<String>,
     /// Low byte of the collation that the client asked for.
     pub charset: u8,
+    /// The client's connection attributes, as they came.
+    pub attributes: Option<Vec<u8>>,
     /// The authority whose certificate the client had to show.
     pub client_authority: Option<[u8; 32]>,
     /// What makes the connection to the server fit for a password.
@@ -142,6 +144,7 @@ pub(crate) fn login(
             user: agreed.user,
             database: agreed.database,
             charset: agreed.charset,
+            attributes: agreed.attributes,
             client_authority: agreed.client_authority,
             trust: settings.trust.clone(),
             ok,

@@ -24,7 +24,7 @@ const LATELY: Duration = Duration::from_secs(1);
 /// A part of what a proxy needs in order to serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// One word: `proxy`, `server`, `keys`, `scratch`.
+    /// One word: `proxy`, `server`, `keys`, `scratch`, `audit`.
     pub name: &'static str,
     /// What is wrong with it, if anything.
     pub fault: Option<String>,
@@ -83,6 +83,14 @@ impl Observer {
                 fault: engine.verdict().err(),
             });
         }
+        if let Some(audit) = &self.live.current().config.audit {
+            // without statements nobody else looks for room
+            let fault = audit.log.find_room().err().filter(|_| audit.stops);
+            parts.push(Part {
+                name: "audit",
+                fault: fault.map(|error| error.to_string()),
+            });
+        }
         parts
     }
 
@@ -99,6 +107,11 @@ impl Observer {
             sessions: shared.sessions.logged_in() as u64,
             held: shared.pool.held(),
             edition: shared.edition,
+            audited: shared
+                .config
+                .audit
+                .as_ref()
+                .map_or((0, 0), |audit| audit.log.counts()),
         };
         Some(encode(metrics, gauges, form))
     }

@@ -196,7 +196,6 @@ impl Session {
             kept.hold(size)?;
             rows.push(condition);
         }
-        self.meter.opened(opener.opened());
         Ok(rows)
     }
 }

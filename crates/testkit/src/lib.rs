@@ -62,7 +62,7 @@ pub use raw::{RawClient, Reply, login_payload, packet};
 pub use relay::Relay;
 pub use scene::{MARKER, PROTECT, Scene, noise};
 pub use scenery::{Scenery, TABLES, checksums, has_mariadb_backup};
-pub use search::{Pattern, find_all};
+pub use search::{Pattern, find_all, written_in};
 pub use server::{Binlog, Kind, Server, ServerOptions, TestUser};
 pub use session::{Failure, Outcome, ResultSet, Session};
 pub use sysbench::{Sysbench, SysbenchReport};

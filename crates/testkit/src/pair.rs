@@ -12,7 +12,7 @@ mod compare;
 use self::compare::Findings;
 use crate::{
     Binlog, Failure, Kind, Lent, Outcome, Pattern, Proxy, ProxyOptions, ResultSet, Server,
-    ServerOptions, Session, direct_mode, find_all,
+    ServerOptions, Session, direct_mode, find_all, written_in,
 };
 use ::mysql::prelude::Queryable;
 use ::mysql::{Params, Value};
@@ -284,7 +284,7 @@ impl Pair {
         let patterns = Pattern::of_text(SECRET);
         self.behind.shutdown();
         for file in self.behind.data_files() {
-            let bytes = std::fs::read(&file).unwrap_or_default();
+            let bytes = written_in(&file);
             let found = find_all(&patterns, &bytes);
             assert!(found.is_empty(), "{}: {found:?}", file.display());
         }

@@ -2,6 +2,7 @@
 
 use crate::{
     Kind, Pattern, Proxy, RawClient, Server, ServerOptions, Session, direct_mode, find_all,
+    written_in,
 };
 
 /// `[protect]` of [`Scene`].
@@ -80,10 +81,7 @@ impl Scene {
         self.server.shutdown();
         !direct_mode()
             && self.server.data_files().iter().any(|file| {
-                let found = find_all(
-                    &Pattern::of_text(MARKER),
-                    &std::fs::read(file).unwrap_or_default(),
-                );
+                let found = find_all(&Pattern::of_text(MARKER), &written_in(file));
                 if !found.is_empty() {
                     eprintln!("{}: {found:?}", file.display());
                 }

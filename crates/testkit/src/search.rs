@@ -3,6 +3,14 @@
 //! All values of a test share a marker, so that a search for a few patterns finds any of them: a
 //! rare string for texts, the leading digits of numbers, a far year for dates.
 
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use aho_corasick::packed;
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+
 /// A value's form to look for.
 #[derive(Clone, Debug)]
 pub struct Pattern {
@@ -95,6 +103,9 @@ impl Pattern {
 pub fn find_all(patterns: &[Pattern], haystack: &[u8]) -> Vec<String> {
     const OF_EACH: usize = 4;
     let mut found = Vec::new();
+    if !has_any(patterns, haystack) {
+        return found;
+    }
     for pattern in patterns {
         for at in pattern.finder.find_iter(haystack).take(OF_EACH) {
             let end = (at + pattern.bytes.len() + 60).min(haystack.len());
@@ -107,6 +118,41 @@ pub fn find_all(patterns: &[Pattern], haystack: &[u8]) -> Vec<String> {
         }
     }
     found
+}
+
+/// Whether one of the patterns stands there: one pass over what is usually a server's whole data.
+fn has_any(patterns: &[Pattern], haystack: &[u8]) -> bool {
+    let mut builder = packed::Config::new().builder();
+    builder.extend(patterns.iter().map(|pattern| &pattern.bytes));
+    builder
+        .build()
+        .is_none_or(|searcher| searcher.find(haystack).is_some())
+}
+
+/// What stands in a file, without its holes: servers make large files of which most was never
+/// written. Empty if it cannot be read.
+pub fn written_in(path: &Path) -> Vec<u8> {
+    read_written(path).unwrap_or_default()
+}
+
+fn read_written(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut written = Vec::new();
+    let mut end = 0;
+    loop {
+        let start = match seek(&file, SeekFrom::Data(end)) {
+            Ok(start) => start,
+            Err(Errno::NXIO) => return Ok(written),
+            // not every file has such places
+            Err(_) => {
+                file.read_to_end(&mut written)?;
+                return Ok(written);
+            }
+        };
+        end = seek(&file, SeekFrom::Hole(start))?;
+        seek(&file, SeekFrom::Start(start))?;
+        (&mut file).take(end - start).read_to_end(&mut written)?;
+    }
 }
 
 /// The part of the base64 text of `bytes`, when it starts at this offset (modulo 3) of a longer
@@ -125,4 +171,28 @@ fn base64_inside(bytes: &[u8], offset: usize) -> Vec<u8> {
             ALPHABET[index as usize]
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Seek, Write};
+
+    #[test]
+    fn texts_are_found_behind_holes() {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(b"in front").expect("written");
+        file.seek(io::SeekFrom::Start(20 << 20)).expect("a place");
+        file.write_all(b"xx Hb4YqMz7 xx").expect("written");
+        let written = written_in(file.path());
+        assert!(written.len() < 1 << 20, "{}", written.len());
+        let patterns = Pattern::of_text("Hb4YqMz7");
+        assert!(!find_all(&patterns, &written).is_empty());
+        assert!(find_all(&Pattern::of_text("Hb4YqMz8"), &written).is_empty());
+        for pattern in &patterns {
+            let hidden = [b"..", &pattern.bytes[..], b".."].concat();
+            assert!(!find_all(&patterns, &hidden).is_empty(), "{}", pattern.name);
+        }
+        assert!(written_in(Path::new("/nowhere")).is_empty());
+    }
 }

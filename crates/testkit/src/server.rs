@@ -1,6 +1,6 @@
 //! Private MariaDB and MySQL servers.
 
-use crate::search::{Pattern, find_all};
+use crate::search::{Pattern, find_all, written_in};
 use crate::session::Session;
 use crate::{announce, checkout, free_port, lasting_folder, signal, tied_command};
 use std::ffi::OsStr;
@@ -339,12 +339,10 @@ impl Server {
     pub fn assert_no_trace_of(&self, texts: &[&str]) {
         let files = self.data_files();
         assert!(files.len() > 10, "{files:?}");
+        let patterns: Vec<Pattern> = texts.iter().flat_map(|t| Pattern::of_text(t)).collect();
         for file in &files {
-            let bytes = std::fs::read(file).unwrap_or_default();
-            for text in texts {
-                let found = find_all(&Pattern::of_text(text), &bytes);
-                assert!(found.is_empty(), "in {}: {found:?}", file.display());
-            }
+            let found = find_all(&patterns, &written_in(file));
+            assert!(found.is_empty(), "in {}: {found:?}", file.display());
         }
     }
 
@@ -526,11 +524,7 @@ impl Drop for Server {
 
 /// Both servers refuse to run as root unless told so.
 fn user_option(command: &mut Command) {
-    let is_root = Command::new("id")
-        .arg("-u")
-        .output()
-        .is_ok_and(|o| o.stdout.starts_with(b"0\n"));
-    if is_root {
+    if rustix::process::geteuid().is_root() {
         command.arg("--user=root");
     }
 }
@@ -561,28 +555,36 @@ fn folder() -> TempDir {
         .expect("a temporary folder")
 }
 
-/// An initialised data directory, made once and kept with the build's files.
-fn template(kind: Kind) -> PathBuf {
-    static MAKING: Mutex<()> = Mutex::new(());
-    let _one_at_a_time = MAKING
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
-
-    let version = output(Command::new(kind.server_program()).args(["--no-defaults", "--version"]));
-    let version: String = version
-        .split_whitespace()
+/// The version of the server's program, in letters of file names.
+fn version_of(kind: Kind) -> String {
+    let said = output(Command::new(kind.server_program()).args(["--no-defaults", "--version"]));
+    said.split_whitespace()
         .skip_while(|word| *word != "Ver")
         .nth(1)
         .unwrap_or("unknown")
         .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '.' {
-                c
-            } else {
-                '-'
-            }
+        .map(|c| match c {
+            '.' => c,
+            _ if c.is_ascii_alphanumeric() => c,
+            _ => '-',
         })
-        .collect();
+        .collect()
+}
+
+/// An initialised data directory, made once and kept with the build's files.
+fn template(kind: Kind) -> PathBuf {
+    static MADE: Mutex<Vec<(Kind, PathBuf)>> = Mutex::new(Vec::new());
+    let mut made = MADE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some((_, template)) = made.iter().find(|(known, _)| *known == kind) {
+        return template.clone();
+    }
+    let template = make_template(kind);
+    made.push((kind, template.clone()));
+    template
+}
+
+fn make_template(kind: Kind) -> PathBuf {
+    let version = version_of(kind);
     let home = lasting_folder();
     let template = home.join(format!("{}-{version}", kind.name()));
     if template.exists() {

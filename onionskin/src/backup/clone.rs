@@ -69,7 +69,7 @@ impl Clone<'_> {
         let mut client = self.connect()?;
         let version = self.check(&mut client)?;
         let program = ServerProgram::of_family(Family::MySql)?;
-        let ours = program.version().unwrap_or_default();
+        let ours = program.version.as_deref().unwrap_or_default();
         // A newer one would change the copy for good, an older one cannot read it.
         if ours
             != version

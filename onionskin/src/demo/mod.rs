@@ -151,6 +151,7 @@ fn bind(
         trace: false,
         sessions: SessionLimits::default(),
         finish: FinishLimits::default(),
+        audit: None,
         slow: SlowLimits::default(),
         scratch: Some(ScratchConfig::new(engine.place().clone(), "root")),
         like_index: false,

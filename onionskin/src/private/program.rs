@@ -12,6 +12,9 @@ use onionskin_backup::environment::without_ours;
 
 use super::PrivateError;
 
+/// How the servers' programs are called.
+const NAMES: [&str; 2] = ["mariadbd", "mysqld"];
+
 /// The two kinds of servers. Neither can use the data directory of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
@@ -64,6 +67,8 @@ impl Family {
 pub struct ServerProgram {
     pub family: Family,
     pub path: PathBuf,
+    /// The version that it says it has, as `@@version` does without what a configuration adds.
+    pub version: Option<String>,
 }
 
 impl ServerProgram {
@@ -99,16 +104,15 @@ impl ServerProgram {
                 .filter(|path| !path.as_os_str().is_empty())
                 .map(Self::identify)
                 .collect::<Result<_, _>>()?,
-            None => ["mariadbd", "mysqld"]
+            None => all_in_path(&NAMES)
                 .into_iter()
-                .flat_map(all_in_path)
                 .filter_map(|path| Self::identify(path).ok())
                 .collect(),
         };
         let wanted = numbers(version);
         let fitting = candidates.into_iter().filter(|p| p.family == family);
         let known = fitting.filter_map(|program| {
-            let version = program.version()?;
+            let version = program.version.clone()?;
             Some((program, version))
         });
         // of equals the first
@@ -126,24 +130,10 @@ impl ServerProgram {
             Some(path) => vec![Self::identify(PathBuf::from(path))?],
             // Distributions call MariaDB's server mysqld as well, so the name does not say which it
             // is.
-            None => ["mariadbd", "mysqld"]
-                .into_iter()
-                .filter_map(in_path)
+            None => firsts_in_path()
                 .filter_map(|path| Self::identify(path).ok())
                 .collect(),
         })
-    }
-
-    /// The version that it says it has, as `@@version` does without what a configuration adds.
-    pub fn version(&self) -> Option<String> {
-        let output = foreign(&self.path)
-            .args(["--no-defaults", "--version"])
-            .stdin(Stdio::null())
-            .output()
-            .ok()?;
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        let mut words = said.split_whitespace().skip_while(|word| *word != "Ver");
-        words.nth(1).map(str::to_owned)
     }
 
     /// The command-line client that came with it, or one of its family.
@@ -183,12 +173,7 @@ impl ServerProgram {
             .filter(|path| !path.as_os_str().is_empty())
             .map(Self::identify)
             .collect::<Result<Vec<_>, _>>()?;
-        programs.extend(
-            ["mariadbd", "mysqld"]
-                .into_iter()
-                .filter_map(in_path)
-                .filter_map(|path| Self::identify(path).ok()),
-        );
+        programs.extend(firsts_in_path().filter_map(|path| Self::identify(path).ok()));
         Ok(programs)
     }
 
@@ -200,16 +185,17 @@ impl ServerProgram {
         let said = match output {
             Ok(output) => {
                 let text = String::from_utf8_lossy(&output.stdout).into_owned();
-                if output.status.success() && text.contains("MariaDB") {
+                let mut words = text.split_whitespace().skip_while(|word| *word != "Ver");
+                let version = words.nth(1).map(str::to_owned);
+                let family = match text.contains("MariaDB") {
+                    true => Some(Family::MariaDb),
+                    false => text.contains("Ver ").then_some(Family::MySql),
+                };
+                if let Some(family) = family.filter(|_| output.status.success()) {
                     return Ok(Self {
-                        family: Family::MariaDb,
+                        family,
                         path,
-                    });
-                }
-                if output.status.success() && text.contains("Ver ") {
-                    return Ok(Self {
-                        family: Family::MySql,
-                        path,
+                        version,
                     });
                 }
                 String::from_utf8_lossy(&output.stderr)
@@ -267,25 +253,40 @@ pub fn numbers(version: &str) -> [u32; 3] {
 }
 
 fn in_path(name: &str) -> Option<PathBuf> {
-    all_in_path(name).into_iter().next()
+    all_in_path(&[name]).into_iter().next()
 }
 
-/// Servers are in sbin, which is not in every PATH.
-fn all_in_path(name: &str) -> Vec<PathBuf> {
+/// The first program of each name, unless it is the same program.
+fn firsts_in_path() -> impl Iterator<Item = PathBuf> {
+    let mut seen = Vec::new();
+    let firsts = NAMES.into_iter().filter_map(in_path);
+    firsts.filter(move |path| is_new(path, &mut seen))
+}
+
+/// Whether no path to the same file was met before. One program has several names and folders in
+/// some distributions, and each look at a server takes it 20 to 50 ms.
+fn is_new(path: &Path, seen: &mut Vec<PathBuf>) -> bool {
+    let file = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let is_new = !seen.contains(&file);
+    seen.push(file);
+    is_new
+}
+
+/// Programs of these names, those of the first name first. Servers are in sbin, which is not in
+/// every PATH.
+fn all_in_path(names: &[&str]) -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let mut found: Vec<PathBuf> = env::split_paths(&path)
+    let folders: Vec<PathBuf> = env::split_paths(&path)
         .chain(["/usr/sbin", "/usr/local/sbin", "/usr/bin", "/usr/local/bin"].map(PathBuf::from))
         .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(name))
-        .filter(|candidate| candidate.is_file())
         .collect();
     let mut seen = Vec::new();
-    found.retain(|path| {
-        let first = !seen.contains(path);
-        seen.push(path.clone());
-        first
-    });
-    found
+    names
+        .iter()
+        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
+        .filter(|candidate| candidate.is_file())
+        .filter(|path| is_new(path, &mut seen))
+        .collect()
 }
 
 #[cfg(test)]

@@ -234,6 +234,9 @@ table! {
     pub FINISH_SECONDS = "OS1213", 3024, "HY000",
         "The rows that the proxy finishes have not arrived within `finish_seconds`.",
         "Narrow the statement with conditions that the server can apply, or raise the bound in the configuration.";
+    pub AUDIT = "OS1214", 1030, "HY000",
+        "The audit log has no room, and statements on protected columns do not run without it.",
+        "Make room where `folder` of `[audit]` lies; nothing has to be started anew.";
 }
 
 /// A statement that is not done: which error, and about what.

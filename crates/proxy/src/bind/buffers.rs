@@ -7,12 +7,13 @@ use onionskin_plan::{Escape, Source, grams::LOOKED_UP};
 use onionskin_value::Warning;
 
 use super::present_time::PresentTime;
+use crate::touched::Cells;
 
 /// Buffers that live as long as the session.
 #[derive(Default)]
 pub(crate) struct Buffers {
     /// Cells that were sealed, to be counted at the end of the statement.
-    pub sealed: u64,
+    pub sealed: Cells,
     pub(super) literal: Vec<u8>,
     pub payload: Vec<u8>,
     pub(super) weight: Vec<u8>,

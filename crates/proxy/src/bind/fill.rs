@@ -157,7 +157,7 @@ impl Binder<'_> {
                 cipher
                     .seal(payload, filled)
                     .map_err(|e| Failure::seal(&e, &used.path()))?;
-                *sealed += 1;
+                sealed.add(used, 1);
             }
             Purpose::StoreEquality | Purpose::CompareEquality => {
                 if bound == Bound::Exact {

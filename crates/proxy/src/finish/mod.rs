@@ -253,7 +253,6 @@ impl Session {
             }
             None => self.sorted(&work, opened, filter.as_ref()),
         };
-        self.meter.opened(opener.opened());
         done
     }
 

@@ -33,6 +33,7 @@ pub(crate) struct Agreed {
     pub user: String,
     pub database: Option<String>,
     pub charset: u8,
+    pub attributes: Option<Vec<u8>>,
     pub client_authority: Option<[u8; 32]>,
 }
 
@@ -105,6 +106,7 @@ pub(crate) fn relay_greeted(
         user,
         database: response.database.or(later).map(|name| text(&name)),
         charset: response.charset,
+        attributes: response.connect_attrs,
         client_authority,
     };
     Ok(Some((agreed, ok)))

@@ -64,7 +64,7 @@ metrics! {
         "The program's version; the value is 1";
     START = "start_time", "onionskin_start_time_seconds", "gauge", "",
         "When the proxy was started, in seconds since 1970";
-    READY = "ready", "onionskin_ready", "gauge", "`part`: proxy, keys, server, scratch",
+    READY = "ready", "onionskin_ready", "gauge", "`part`: proxy, keys, server, scratch, audit",
         "1 if the part is as new sessions need it, 0 if it is not";
     STATEMENTS = "statement_duration", "onionskin_statement_duration_seconds", "histogram",
         "`tier`: proxy, relay, 1, 2, 3, definition, refused; `kind`: select, insert, update, delete, definition, transaction, other",
@@ -93,6 +93,9 @@ metrics! {
         "Memory that statements hold now whose rows the proxy finishes";
     EDITION = "configuration", "onionskin_configuration", "gauge", "",
         "Number of the configuration in force: 0 is that of the start, each reload that was done adds 1";
+    AUDITED = "audit_statements", "onionskin_audit_statements_total", "counter",
+        "`outcome`: written, lost",
+        "Statements on protected columns that have a line in the audit log, and such that could not be given one";
 }
 
 /// What is not counted and looked up for each exposition.
@@ -107,6 +110,8 @@ pub(crate) struct Gauges {
     pub held: u64,
     /// Of the configuration.
     pub edition: u64,
+    /// Statements that the audit log has, and such that it could not take.
+    pub audited: (u64, u64),
 }
 
 /// All metrics as text.
@@ -229,7 +234,16 @@ impl Collector for Shown {
             counters(to, "outcome", RELOADS.into_iter().zip(&metrics.reloads))
         })?;
         put(encoder, &HELD, |to| to.encode_gauge(&gauges.held))?;
-        put(encoder, &EDITION, |to| to.encode_gauge(&gauges.edition))
+        put(encoder, &EDITION, |to| to.encode_gauge(&gauges.edition))?;
+        put(encoder, &AUDITED, |to| {
+            let (written, lost) = gauges.audited;
+            let (written, lost) = (AtomicU64::new(written), AtomicU64::new(lost));
+            counters(
+                to,
+                "outcome",
+                [("written", &written), ("lost", &lost)].into_iter(),
+            )
+        })
     }
 }
 
@@ -270,6 +284,7 @@ mod tests {
             sessions: 3,
             held: 65_536,
             edition: 2,
+            audited: (9, 1),
         };
         encode(&metrics, gauges, form)
     }

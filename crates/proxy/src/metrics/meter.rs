@@ -21,7 +21,8 @@ pub(crate) struct Meter {
     refused: bool,
     recalled: u64,
     made: u64,
-    opened: u64,
+    /// Statements are told of, slow or not: an audit log is written.
+    tells_all: bool,
 }
 
 /// What the session's connections and buffers know of a command, at its end.
@@ -34,12 +35,16 @@ pub(crate) struct Ending {
     pub rows: u64,
     /// Cells that were sealed.
     pub sealed: u64,
+    /// Cells that were opened.
+    pub opened: u64,
     /// The server's connection has not broken.
     pub has_server: bool,
 }
 
-/// A statement that took its time.
-pub(crate) struct Slow {
+/// A statement that has ended.
+pub(crate) struct Ended {
+    /// It took so long that it is to be logged.
+    pub is_slow: bool,
     pub tier: Tier,
     pub kind: Kind,
     /// All of it, and what it was spent on, in nanoseconds.
@@ -61,20 +66,25 @@ impl Meter {
         meter
     }
 
+    /// Whether every statement is told of at its end.
+    pub fn tell_all(&mut self, tells_all: bool) {
+        self.tells_all = tells_all;
+    }
+
     /// From so long on a statement is slow, until something else is said.
     pub fn look_for_slow(&mut self, slow: Option<Duration>) {
         self.slow = slow.map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Whether it does.
+    /// Whether statements may be told of with their shapes.
     #[inline]
-    pub fn looks_for_slow(&self) -> bool {
-        self.slow.is_some()
+    pub fn tells_shapes(&self) -> bool {
+        self.slow.is_some() || self.tells_all
     }
 
     /// Whether anything is counted.
     pub fn is_on(&self) -> bool {
-        self.metrics.is_some() || self.slow.is_some()
+        self.metrics.is_some() || self.tells_shapes()
     }
 
     /// A command has arrived.
@@ -111,12 +121,6 @@ impl Meter {
         self.made += 1;
     }
 
-    /// So many cells were opened.
-    #[inline]
-    pub fn opened(&mut self, cells: u64) {
-        self.opened += cells;
-    }
-
     /// The command ends with an error; `code` is that of the table, if it is one of the proxy's
     /// own.
     #[cold]
@@ -128,22 +132,21 @@ impl Meter {
         }
     }
 
-    /// The command is done, and answered. Returns it if it is a slow statement.
-    pub fn end(&mut self, ending: &Ending) -> Option<Slow> {
+    /// The command is done, and answered. Returns what is told of it, if it is.
+    pub fn end(&mut self, ending: &Ending) -> Option<Ended> {
         let label = self.label.take();
         let refused = std::mem::take(&mut self.refused);
         let (recalled, made) = (
             std::mem::take(&mut self.recalled),
             std::mem::take(&mut self.made),
         );
-        let opened = std::mem::take(&mut self.opened);
         if let Some(metrics) = &self.metrics {
             add(&metrics.sealed, ending.sealed);
-            add(&metrics.opened, opened);
+            add(&metrics.opened, ending.opened);
             add(&metrics.recalled, recalled);
             add(&metrics.made, made);
         }
-        if !self.is_statement || !self.is_on() {
+        if !self.is_on() || !(self.is_statement || self.tells_all) {
             return None;
         }
         let now = clock();
@@ -158,7 +161,9 @@ impl Meter {
         let time = now.saturating_sub(self.begun);
         let waited = ending.at_server + ending.at_engine;
         let in_proxy = time.saturating_sub(waited);
-        if let Some(metrics) = &self.metrics {
+        if let Some(metrics) = &self.metrics
+            && self.is_statement
+        {
             add(&metrics.in_proxy, in_proxy);
             add(&metrics.at_server, ending.at_server);
             add(&metrics.at_engine, ending.at_engine);
@@ -167,8 +172,9 @@ impl Meter {
             }
             metrics.statements[tier as usize][label.kind as usize].observe(time);
         }
-        let is_slow = self.slow.is_some_and(|slow| time >= slow);
-        is_slow.then_some(Slow {
+        let is_slow = self.is_statement && self.slow.is_some_and(|slow| time >= slow);
+        (is_slow || self.tells_all).then_some(Ended {
+            is_slow,
             tier,
             kind: label.kind,
             time,
@@ -190,6 +196,7 @@ mod tests {
             at_engine: 0,
             rows: 1,
             sealed: 2,
+            opened: 3,
             has_server: true,
         }
     }
@@ -208,7 +215,6 @@ mod tests {
         meter.runs(select(Tier::One));
         meter.runs(select(Tier::Three));
         meter.runs(select(Tier::Relay));
-        meter.opened(3);
         meter.end(&ending(5));
         let count = |tier: Tier, kind: Kind| {
             metrics.statements[tier as usize][kind as usize]
@@ -220,7 +226,7 @@ mod tests {
         assert_eq!(metrics.sealed.load(Ordering::Relaxed), 2);
         assert_eq!(metrics.at_server.load(Ordering::Relaxed), 5);
         assert!(metrics.heard_within(Duration::from_secs(3600)));
-        // What follows begins anew: a command that runs no statement, and a refusal.
+        // What follows is counted anew: a command that runs no statement, and a refusal.
         meter.begin();
         meter.statement(false);
         meter.end(&ending(5));

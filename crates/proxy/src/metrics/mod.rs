@@ -30,7 +30,7 @@ pub use exposition::{Exposition, METRICS, MetricHelp};
 pub(crate) use exposition::{Gauges, encode};
 pub(crate) use label::{KINDS, Kind, Label, TIERS, Tier};
 pub(crate) use latency::{Latency, Reading};
-pub(crate) use meter::{Ending, Meter, Slow};
+pub(crate) use meter::{Ended, Ending, Meter};
 
 /// How a login ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

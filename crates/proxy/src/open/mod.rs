@@ -29,6 +29,7 @@ use crate::catalog::{KeyedPlan, cipher_of};
 use crate::error::{Failure, Outcome};
 use crate::functions::open::ResultOpener;
 use crate::state::State;
+use crate::touched;
 
 /// How the cells of one result open.
 pub(crate) struct Opener {
@@ -40,8 +41,6 @@ pub(crate) struct Opener {
     pub functions: Option<Box<ResultOpener>>,
     payload: Vec<u8>,
     order: Vec<u8>,
-    /// How many of the cells that have opened were counted.
-    counted: u64,
 }
 
 struct OpenColumn {
@@ -55,6 +54,8 @@ struct OpenColumn {
     /// How many of its cells have opened. The first proves that the column is the one that the
     /// snapshot knows.
     opened: u64,
+    /// How many of them were told: see [`Opener::tell`].
+    told: u64,
 }
 
 /// The settings that cells are formatted under.
@@ -83,6 +84,7 @@ impl OpenColumn {
             others: Vec::new(),
             from,
             opened: 0,
+            told: 0,
         }
     }
 
@@ -184,7 +186,6 @@ impl Opener {
             functions: None,
             payload: Vec::new(),
             order: Vec::new(),
-            counted: 0,
         }
     }
 
@@ -210,19 +211,15 @@ impl Opener {
         Opener::new(columns.collect(), Vec::new(), false)
     }
 
-    /// How many cells have opened.
-    pub fn opened(&self) -> u64 {
-        self.columns
-            .iter()
-            .flatten()
-            .map(|column| column.opened)
-            .sum()
-    }
-
-    /// How many cells have opened since this was asked last: a cursor's are fetched in turns.
-    pub fn take_opened(&mut self) -> u64 {
-        let opened = self.opened();
-        opened - std::mem::replace(&mut self.counted, opened)
+    /// Counts the cells that have opened since this was called last: a cursor's are fetched in
+    /// turns.
+    pub fn tell(&mut self) {
+        for column in self.columns.iter_mut().flatten() {
+            let new = column.opened - std::mem::replace(&mut column.told, column.opened);
+            if new > 0 {
+                touched::opened(&column.used, new);
+            }
+        }
     }
 
     /// Whether a cell of every protected column has opened; see [`HeldRows`].
@@ -331,7 +328,6 @@ impl Opener {
             payload,
             order,
             functions: _,
-            counted: _,
         } = self;
         let mut take =
             |n: usize, column: &mut Option<OpenColumn>, cell: Option<&[u8]>, raw: Option<&[u8]>| {
@@ -365,6 +361,13 @@ impl Opener {
             }
         }
         Ok(())
+    }
+}
+
+/// However its rows came to an end, what was opened is counted.
+impl Drop for Opener {
+    fn drop(&mut self) {
+        self.tell();
     }
 }
 

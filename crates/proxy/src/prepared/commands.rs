@@ -1,5 +1,7 @@
 //! What comes between executions: rows of cursors, pieces of long values, resets, the end.
 
+use std::sync::Arc;
+
 use onionskin_plan::Action;
 use onionskin_wire::messages::{ComStmtSendLongData, Command, encode_statement_command};
 
@@ -24,6 +26,14 @@ impl Session {
             place.copy_from_slice(&server_id.to_le_bytes());
         }
         let is_relayed = matches!(statement.keyed.plan.action, Action::Relay);
+        if !is_relayed && statement.cursor.is_some() {
+            let keyed = Arc::clone(&statement.keyed);
+            self.meter.runs(keyed.label);
+            if let Err(failure) = self.must_be_recordable(&keyed) {
+                self.statements.open.insert(id, statement);
+                return Err(failure);
+            }
+        }
         let done = match (statement.cursor.take(), statement.server_id) {
             (_, Some(_)) if is_relayed => {
                 let question = self.server.put_command(&own)?;

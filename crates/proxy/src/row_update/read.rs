@@ -126,7 +126,6 @@ impl Session {
                 rows.push(row);
             }
         }
-        self.meter.opened(opener.opened());
         Ok((rows, found))
     }
 
@@ -151,7 +150,6 @@ impl Session {
             old.push(cell.map(<[u8]>::to_vec));
             Ok(())
         });
-        self.meter.opened(opener.opened());
         if opened.is_err() || old.len() != update.assign.len() {
             shared.cell_memory.forget(memory_key);
             return None;

@@ -570,8 +570,6 @@ impl Session {
                 _ => {}
             }
         }
-        self.meter
-            .opened(opener.as_ref().map_or(0, open::Opener::opened));
         if self.server.warnings_at_end()? > 0 {
             // once for each row that was read, not for each that the statement looks at
             let about = "a condition with a warning";

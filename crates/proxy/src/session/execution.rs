@@ -108,6 +108,7 @@ impl Session {
     pub(crate) fn run(&mut self, execution: &Execution) -> Outcome<Option<Opener>> {
         let Execution { keyed, values, .. } = *execution;
         self.meter.runs(keyed.label);
+        self.must_be_recordable(keyed)?;
         self.must_begin_at_once(&keyed.plan)?;
         self.tell_time(keyed)?;
         self.must_not_cascade(execution)?;

@@ -6,6 +6,7 @@
 //! | `planning` | plans, recalled or made |
 //! | `query` | `COM_QUERY`: one statement or several, and the second attempt after a stale snapshot |
 //! | `values` | a text's values bound, and what follows where one is wrong |
+//! | `audit` | lines of the audit log |
 //! | `noting` | what is noted of refused statements |
 //! | `slow` | the log of slow statements |
 //! | `relay` | answers that go through as they are |
@@ -13,6 +14,7 @@
 //! | `duplicate` | which value an error about a duplicate is about |
 //! | `texts` | the server's error texts in logical terms |
 
+mod audit;
 mod duplicate;
 mod execution;
 mod noting;
@@ -26,6 +28,7 @@ mod texts;
 mod values;
 mod words;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +39,7 @@ use onionskin_wire::messages::{ComChangeUser, Command};
 use onionskin_wire::packets::DEFAULT_MAX_PAYLOAD;
 use onionskin_wire::{Capabilities, Connection, WireError};
 
-use crate::Shared;
+use crate::audit::{Audited, read_attributes};
 use crate::bind::Buffers;
 use crate::catalog::{Account, PlanSpace};
 use crate::diagnostics::Diagnostics;
@@ -54,6 +57,7 @@ use crate::slow_log::Arrival;
 use crate::state::{ClientTracking, State};
 use crate::unique_keys::UniqueKeys;
 use crate::watch::Activity;
+use crate::{Shared, touched};
 
 pub(crate) use execution::{Execution, Protocol, Way};
 pub(crate) use planning::MAX_PLANS;
@@ -103,7 +107,9 @@ pub(crate) struct Session {
     pub activity: Arc<Activity>,
     /// What is counted of the statement that runs.
     pub meter: Meter,
-    /// What held when the command arrived, where slow statements are logged.
+    /// For the audit log.
+    pub audited: Audited,
+    /// What held when the command arrived, where statements are told of with their shapes.
     arrival: Arrival,
     connection_id: u32,
     /// What makes the connection to the server fit for a password, as it was made.
@@ -117,9 +123,9 @@ pub(crate) struct Session {
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Runs a session until its client leaves.
-pub(crate) fn run(login: Login, live: Arc<Live>, activity: Arc<Activity>) {
+pub(crate) fn run(login: Login, peer: SocketAddr, live: Arc<Live>, activity: Arc<Activity>) {
     let id = login.connection_id;
-    let mut session = match Session::begin(login, live, activity) {
+    let mut session = match Session::begin(login, peer, live, activity) {
         Ok(session) => session,
         Err(failure) => {
             tracing::warn!(id, ?failure, "the session could not begin");
@@ -134,7 +140,12 @@ pub(crate) fn run(login: Login, live: Arc<Live>, activity: Arc<Activity>) {
 const MORE: usize = 16 << 20;
 
 impl Session {
-    pub fn begin(login: Login, live: Arc<Live>, activity: Arc<Activity>) -> Outcome<Session> {
+    pub fn begin(
+        login: Login,
+        peer: SocketAddr,
+        live: Arc<Live>,
+        activity: Arc<Activity>,
+    ) -> Outcome<Session> {
         let shared = live.current();
         activity.runs_under(shared.edition);
         let mut server = Server::new(login.server, login.server_capabilities, login.form);
@@ -177,7 +188,15 @@ impl Session {
         let most = server.bound.packet.saturating_mul(2).saturating_add(MORE);
         client.set_max_payload(most.min(DEFAULT_MAX_PAYLOAD));
         server.keeps_snapshots = state.family == Family::MySql;
-        let meter = Meter::new(shared.metrics.clone(), shared.config.slow.after);
+        let mut meter = Meter::new(shared.metrics.clone(), shared.config.slow.after);
+        let is_audited = shared.config.audit.is_some();
+        meter.tell_all(is_audited);
+        let mut audited = Audited::of(peer, login.attributes.as_deref());
+        audited.opened.name_columns(is_audited);
+        let mut buffers = Buffers::default();
+        buffers.sealed.name_columns(is_audited);
+        // from now on cells are counted as is asked for here
+        touched::take_opened(&mut audited.opened);
         if meter.is_on() {
             server.connection.measure_waits();
         }
@@ -194,7 +213,7 @@ impl Session {
             account,
             space,
             template: Template::default(),
-            buffers: Buffers::default(),
+            buffers,
             statements: Statements::default(),
             functions: Functions::default(),
             current: StatementRun::default(),
@@ -211,6 +230,7 @@ impl Session {
             engine: None,
             activity,
             meter,
+            audited,
             arrival: Arrival::default(),
             connection_id: login.connection_id,
             trust: login.trust,
@@ -242,7 +262,7 @@ impl Session {
             self.adopt();
         }
         self.meter.begin();
-        if self.meter.looks_for_slow() {
+        if self.meter.tells_shapes() {
             self.arrival = self.arrival();
         }
         let done = match received {
@@ -254,21 +274,22 @@ impl Session {
         };
         let done = done.and_then(|goes_on| self.settled().map(|()| goes_on));
         let has_server = !matches!(&done, Err(failure) if failure.is_lost_server());
-        let goes_on = match done {
-            Ok(goes_on) => goes_on,
+        let (goes_on, failure) = match done {
+            Ok(goes_on) => (goes_on, None),
             Err(failure) => {
                 self.meter.failed(failure.code());
                 self.note_refusal(&failure);
-                match failure.is_fatal() {
+                let goes_on = match failure.is_fatal() {
                     true => {
                         self.farewell(&failure);
                         false
                     }
                     false => self.refuse(&failure).is_ok(),
-                }
+                };
+                (goes_on, Some(failure))
             }
         };
-        self.count(has_server, goes_on);
+        self.count(has_server, failure.as_ref(), goes_on);
         goes_on
     }
 
@@ -297,23 +318,28 @@ impl Session {
     }
 
     /// Adds what was counted of a command to what all sessions have done.
-    fn count(&mut self, has_server: bool, goes_on: bool) {
-        let sealed = std::mem::take(&mut self.buffers.sealed);
+    fn count(&mut self, has_server: bool, failure: Option<&Failure>, goes_on: bool) {
+        touched::take_opened(&mut self.audited.opened);
         if self.meter.is_on() {
             let engine = self.engine.as_mut();
             let at_engine = engine.map(|engine| engine.server.connection.take_waited());
             let at_server = self.server.connection.take_waited();
-            let too_long = self.meter.end(&Ending {
+            let ended = self.meter.end(&Ending {
                 at_server,
                 at_engine: at_engine.unwrap_or_default(),
-                sealed,
+                sealed: self.buffers.sealed.total(),
+                opened: self.audited.opened.total(),
                 rows: self.server.tracker.take_rows(),
                 has_server,
             });
-            if let Some(statement) = too_long {
-                self.log_slow(&statement, goes_on);
+            if let Some(ended) = ended {
+                if ended.is_slow {
+                    self.log_slow(&ended, goes_on);
+                }
+                self.record(&ended, failure, goes_on);
             }
         }
+        self.buffers.sealed.clear();
     }
 
     /// A command is done: no answer of the server's is left that it has asked for.
@@ -578,6 +604,7 @@ impl Session {
         self.forget_session()?;
         if let Ok(asked) = asked {
             self.state.announce(asked.charset.unwrap_or_default());
+            self.audited.attributes = read_attributes(asked.connect_attrs.as_deref());
         }
         self.write_ok_payload(&ok)
     }

@@ -53,7 +53,7 @@ impl Session {
                 part.unwrap_or(text).to_vec()
             }
             Ok(Command::StmtPrepare) => text.to_vec(),
-            Ok(Command::StmtExecute) => {
+            Ok(Command::StmtExecute | Command::StmtFetch) => {
                 let (sql, prepared) = self.statements.shape_of(payload)?;
                 let template = Template {
                     key: prepared.key.clone(),

@@ -50,7 +50,6 @@ impl Session {
             })?;
             each(packet, cells)?;
         }
-        self.meter.opened(opener.opened());
         Ok(())
     }
 
@@ -173,9 +172,7 @@ impl Session {
                 _ => return Err(Failure::Backend(WireError::Malformed("not a row"))),
             }
         }
-        if self.meter.is_on() {
-            self.meter.opened(opener.take_opened());
-        }
+        opener.tell();
         Ok(opener)
     }
 

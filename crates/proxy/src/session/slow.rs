@@ -2,14 +2,14 @@
 //! where its time went.
 
 use super::Session;
-use crate::metrics::{KINDS, Slow, TIERS};
+use crate::metrics::{Ended, KINDS, TIERS};
 use crate::refused::{LENGTH, UNREAD, seconds};
 use crate::slow_log::Arrival;
 
 /// In the place of a shape.
+pub(super) const BROKEN_OFF: &str = "(the session was broken off)";
 const SEVERAL: &str = "(a text of several statements)";
 const NOT_KEPT: &str = "(a prepared statement whose text is not kept)";
-const BROKEN_OFF: &str = "(the session was broken off)";
 
 impl Session {
     pub(super) fn arrival(&self) -> Arrival {
@@ -23,13 +23,13 @@ impl Session {
 
     /// Logs a slow statement, unless there were too many of them in this second.
     #[cold]
-    pub(super) fn log_slow(&mut self, slow: &Slow, is_whole: bool) {
+    pub(super) fn log_slow(&mut self, slow: &Ended, is_whole: bool) {
         let most = self.shared.config.slow.lines;
         let Some(left_out) = self.shared.slow_log.admits(seconds(), most) else {
             return;
         };
         let shape = match is_whole {
-            true => self.slow_shape(),
+            true => self.told_shape(),
             false => BROKEN_OFF.into(),
         };
         let seconds = |nanos: u64| nanos as f64 / 1e9;
@@ -52,7 +52,7 @@ impl Session {
 
     /// The shape of the command's statement. Where its text may be read in another way by now than
     /// when it arrived, as behind a change of `sql_mode`, nothing is told of it.
-    fn slow_shape(&mut self) -> String {
+    pub(super) fn told_shape(&mut self) -> String {
         let (then, now) = (self.arrival, self.arrival());
         let is_same = (then.lex, then.charset, then.is_read) == (now.lex, now.charset, now.is_read);
         if !is_same || self.current.read_file {

@@ -115,9 +115,14 @@ impl HandshakeResponse41 {
 
     /// Name and value of each connection attribute; ends at the first malformed one.
     pub fn attributes(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        let mut r = Reader::new(self.connect_attrs.as_deref().unwrap_or_default());
-        std::iter::from_fn(move || Some((r.lenenc_bytes().ok()?, r.lenenc_bytes().ok()?)))
+        attributes(self.connect_attrs.as_deref().unwrap_or_default())
     }
+}
+
+/// Name and value of each of these connection attributes; ends at the first malformed one.
+pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let mut r = Reader::new(bytes);
+    std::iter::from_fn(move || Some((r.lenenc_bytes().ok()?, r.lenenc_bytes().ok()?)))
 }
 
 impl std::fmt::Debug for HandshakeResponse41 {

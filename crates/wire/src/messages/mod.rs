@@ -32,7 +32,7 @@ pub use err::ErrPacket;
 pub use execute::{ComStmtExecute, CursorType, ExecuteWriter, Param, Params};
 pub use field_list::ComFieldList;
 pub use handshake::InitialHandshake;
-pub use handshake_response::HandshakeResponse41;
+pub use handshake_response::{HandshakeResponse41, attributes};
 pub use long_data::ComStmtSendLongData;
 pub use ok::{OkPacket, SessionChange, SessionChanges};
 pub use prepare_ok::ComStmtPrepareOk;

@@ -1,0 +1,51 @@
+//! The audit log: who read and wrote protected columns, in files whose change is found.
+//!
+//! A program's **run** writes a chain of lines into files of one folder, the run's **parts**. Each
+//! line is a JSON object, and its last field, `link`, is the SHA-256 of the link before it and of
+//! the line itself. So no line can be changed, removed or moved without all later ones. Lines that
+//! begin and end a part, and one in each minute, also carry a **seal** under a key of the key set,
+//! so that the later ones cannot be made anew either. What seals have said can be kept in another
+//! place as well, the file of **heads**: then the end of a chain cannot be cut off unnoticed.
+//!
+//! Several programs may write into one folder, as they do while a new one takes over from an old
+//! one. A run that was killed has no last line; the next one to begin says where it found its end.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `line` | what lines say, and how they are linked and sealed |
+//! | `log` | writes a run: parts, room on the disk, heads |
+//! | `folder` | the files of a folder, by run and part |
+//! | `verify` | reads all of it, and tells what is wrong |
+
+mod folder;
+mod line;
+mod log;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub use line::{Count, Statement};
+pub use log::{AuditLog, Head, Settings};
+pub use verify::{Fault, Report, RunReport, RunState, verify};
+
+/// Why nothing can be written or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuditError {
+    /// A file or the folder.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: std::path::PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// There is no room for what the next statements would have to be recorded as.
+    #[error("{}: no room is left for the audit log: {source}", path.display())]
+    NoRoom {
+        /// The part that is written.
+        path: std::path::PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+}
