@@ -80,6 +80,7 @@ that "and nothing runs" not active
 that "keys and configuration are made" inside runuser -u onionskin -- onionskin init --dir /etc/onionskin --backend 127.0.0.1:3306
 that "with an engine that comes by itself" inside grep -q '^engine = "auto"' /etc/onionskin/onionskin.toml
 inside sed -i '1i control = "/run/onionskin/control.sock"' /etc/onionskin/onionskin.toml
+inside sh -c 'printf "[audit]\nfolder = \"/var/log/onionskin/audit\"\nheads = \"/var/lib/onionskin/audit.heads\"\n" >>/etc/onionskin/onionskin.toml'
 inside mariadb --execute="CREATE USER app@localhost IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO app@localhost;
     CREATE USER app@127.0.0.1 IDENTIFIED BY 'secret'; GRANT ALL ON *.* TO app@127.0.0.1"
 that "the service starts" inside systemctl start onionskin
@@ -110,6 +111,10 @@ before=$(main_pid)
 inside kill -KILL "$before"
 that "it comes back when it is killed" soon another
 that "and serves again" soon as_written
+that "the audit log names who has read" inside sh -c 'grep -q "app@127.0.0.1.*clinic.patients.name" /var/log/onionskin/audit/*.jsonl'
+that "and no value" not inside sh -c 'grep -rq Hb4YqMz7 /var/log/onionskin /var/lib/onionskin'
+that "nothing is missing in it" inside runuser -u onionskin -- onionskin audit-log verify -c /etc/onionskin/onionskin.toml
+that "not what the killed program has written" says "was killed" "$work/last"
 that "systemd finds it little exposed" inside systemd-analyze security --threshold=20 --no-pager onionskin.service
 
 that "it is removed" inside dpkg --remove onionskin

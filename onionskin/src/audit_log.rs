@@ -24,7 +24,7 @@ enum Command {
 /// Find lines that were removed, changed, exchanged or cut off
 ///
 /// Reads the folder and the file of heads that the configuration names, with the keys that it
-/// names. Ends with 1 if something is wrong.
+/// names. Ends with 3 if something is wrong.
 #[derive(Args)]
 struct Verify {
     /// The configuration [default: onionskin.toml]

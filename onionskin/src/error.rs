@@ -228,9 +228,10 @@ impl CommandError {
             | Self::OpenRoot { .. } => ExitCode::from(2),
             Self::Arguments(_) => ExitCode::from(2),
             Self::Chain(_) | Self::Unverified { damaged: false, .. } => ExitCode::from(2),
-            Self::DamagedPages { .. } | Self::Unverified { .. } | Self::Trial { .. } => {
-                ExitCode::from(3)
-            }
+            Self::DamagedPages { .. }
+            | Self::Unverified { .. }
+            | Self::Trial { .. }
+            | Self::AuditLog { .. } => ExitCode::from(3),
             Self::Clone(_) => ExitCode::from(4),
             Self::StillRunning(_) => ExitCode::from(5),
             Self::Stream { source, .. } => of_stream(source),

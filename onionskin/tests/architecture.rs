@@ -16,6 +16,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
     ("value", &[]),
     ("crypt", &["sm4"]),
     ("keys", &["crypt"]),
+    ("audit", &["crypt"]),
     ("schema", &["value"]),
     ("plan", &["schema", "value"]),
     ("physical", &["plan", "schema", "keys", "crypt", "value"]),
@@ -31,6 +32,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
             "crypt",
             "value",
             "functions",
+            "audit",
         ],
     ),
     (

@@ -7,8 +7,6 @@
 //! seal = the audit key's, of (link before ‖ all bytes of the line before `,"seal"`)
 //! ```
 
-use std::io::Write;
-
 use aws_lc_rs::digest;
 use chrono::{DateTime, SecondsFormat, Utc};
 use onionskin_crypt::{AuditKey, METADATA_TAG_LEN};
@@ -305,10 +303,13 @@ impl Noted {
 }
 
 fn put_hex(out: &mut Vec<u8>, bytes: &[u8]) {
-    for byte in bytes {
-        // Writing to memory does not fail.
-        let _ = write!(out, "{byte:02x}");
-    }
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |half: u8| DIGITS[usize::from(half)];
+    out.extend(
+        bytes
+            .iter()
+            .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]),
+    );
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -5,7 +5,7 @@
 //! disk beforehand, so that a full disk is known before a statement runs and not behind it. Once a
 //! minute the run gets a sealed head, and its files are synced.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -45,7 +45,8 @@ const LOW: u64 = 1 << 20;
 /// Where there was no room, it is looked for again so often.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
 
-/// A part tells the text of so many shapes, each once. Applications have some hundreds.
+/// Texts of shapes that are known at once; with another one, they are told anew. Applications have
+/// some hundreds.
 const MOST_SHAPES: usize = 10_000;
 
 /// The longest end of a part in which its last line is looked for.
@@ -73,9 +74,14 @@ pub struct AuditLog {
     /// Statements that have no line.
     lost: AtomicU64,
     written: AtomicU64,
-    /// Wakes the thread of heads at the end.
-    ended: Mutex<bool>,
-    end: Condvar,
+    end: Arc<End>,
+}
+
+/// Wakes the thread of heads at the end of the run.
+#[derive(Default)]
+struct End {
+    has_come: Mutex<bool>,
+    comes: Condvar,
 }
 
 /// The part that is written, and the end of the chain.
@@ -89,14 +95,14 @@ struct Chain {
     turn_at: u64,
     n: u64,
     link: Link,
-    shapes: HashSet<String>,
+    /// Digests by text.
+    shapes: HashMap<String, String>,
     buffer: Vec<u8>,
     /// Lost statements that no line tells yet.
     untold: u64,
     /// The number of the last line that the file of heads knows, heads left out.
     noted: u64,
     tried: Instant,
-    headed: Instant,
     is_closed: bool,
 }
 
@@ -115,12 +121,11 @@ impl AuditLog {
             turn_at: settings.part_bytes,
             n: 0,
             link: NO_LINK,
-            shapes: HashSet::new(),
+            shapes: HashMap::new(),
             buffer: Vec::new(),
             untold: 0,
             noted: 0,
             tried: Instant::now(),
-            headed: Instant::now(),
             is_closed: false,
         };
         let log = Arc::new(AuditLog {
@@ -131,8 +136,7 @@ impl AuditLog {
             has_room: AtomicBool::new(true),
             lost: AtomicU64::new(0),
             written: AtomicU64::new(0),
-            ended: Mutex::new(false),
-            end: Condvar::new(),
+            end: Arc::default(),
         });
         {
             let mut chain = log.chain.lock();
@@ -199,9 +203,10 @@ impl AuditLog {
     /// Writes a statement's line; `text` is its shape. If that fails, the statement is counted as
     /// lost.
     pub fn statement(&self, mut statement: Statement, text: &str) -> Result<(), AuditError> {
-        statement.shape = digest_of(text);
         let mut chain = self.chain.lock();
-        let is_new = chain.shapes.len() < MOST_SHAPES && !chain.shapes.contains(&statement.shape);
+        let known = chain.shapes.get(text).cloned();
+        let is_new = known.is_none();
+        statement.shape = known.unwrap_or_else(|| digest_of(text));
         let shape = Record::Shape {
             shape: &statement.shape,
             text,
@@ -220,7 +225,10 @@ impl AuditLog {
         }
         self.written.fetch_add(1, Ordering::Relaxed);
         if is_new {
-            chain.shapes.insert(statement.shape);
+            if chain.shapes.len() >= MOST_SHAPES {
+                chain.shapes.clear();
+            }
+            chain.shapes.insert(text.to_owned(), statement.shape);
         }
         if chain.reserved.saturating_sub(chain.size) < LOW
             && let Err(error) = chain.reserve()
@@ -251,8 +259,8 @@ impl AuditLog {
 
     /// Ends the run. What comes behind has no line.
     pub fn close(&self) -> Result<Head, AuditError> {
-        *self.ended.lock() = true;
-        self.end.notify_all();
+        *self.end.has_come.lock() = true;
+        self.end.comes.notify_all();
         let mut chain = self.chain.lock();
         if !chain.is_closed {
             let path = chain.path.clone();
@@ -277,23 +285,21 @@ impl AuditLog {
 
     /// The thread of heads. It ends with the run.
     fn begin_heads(self: &Arc<Self>) -> Result<(), AuditError> {
-        let log = Arc::downgrade(self);
+        let (log, end) = (Arc::downgrade(self), Arc::clone(&self.end));
         let every = self.settings.every;
         let thread = std::thread::Builder::new().name("audit heads".into());
         let begun = thread.spawn(move || {
-            while let Some(log) = log.upgrade() {
-                {
-                    let mut ended = log.ended.lock();
-                    if !*ended {
-                        // Short waits: the last owner of the run does not wait for a minute.
-                        log.end
-                            .wait_for(&mut ended, every.min(Duration::from_secs(1)));
-                    }
-                    if *ended {
-                        return;
-                    }
+            loop {
+                let mut has_come = end.has_come.lock();
+                if !*has_come {
+                    end.comes.wait_for(&mut has_come, every);
                 }
-                log.head_if_due();
+                let is_over = *has_come;
+                drop(has_come);
+                match log.upgrade() {
+                    Some(log) if !is_over => log.write_head(),
+                    _ => return,
+                }
             }
         });
         begun.map(drop).map_err(|source| AuditError::File {
@@ -302,14 +308,7 @@ impl AuditLog {
         })
     }
 
-    fn head_if_due(&self) {
-        {
-            let mut chain = self.chain.lock();
-            if chain.headed.elapsed() < self.settings.every {
-                return;
-            }
-            chain.headed = Instant::now();
-        }
+    fn write_head(&self) {
         match self.head() {
             Ok(None) => {}
             Ok(Some(head)) => {
@@ -394,7 +393,7 @@ impl AuditLog {
             size: 0,
             reserved: 0,
             turn_at: self.settings.part_bytes,
-            shapes: HashSet::new(),
+            shapes: HashMap::new(),
             buffer: Vec::new(),
             ..*chain
         };
@@ -502,7 +501,8 @@ fn create(folder: &Path, run: &str, part: u32) -> Result<(File, PathBuf), AuditE
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o640);
     let file = options.open(&path).map_err(failed)?;
-    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|e| failed(e.into()))?;
+    // another program that begins may look at it for a moment
+    flock(&file, FlockOperation::LockExclusive).map_err(|e| failed(e.into()))?;
     Ok((file, path))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use onionskin_crypt::AuditKey;
@@ -282,7 +282,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn part(&mut self, part: u32, path: &PathBuf) -> Result<(), AuditError> {
+    fn part(&mut self, part: u32, path: &Path) -> Result<(), AuditError> {
         let file = path.display().to_string();
         if self.is_torn {
             self.faults.push(Fault::Torn { file: file.clone() });

@@ -36,6 +36,9 @@ pub(crate) struct Audited {
     pub opened: Cells,
     /// Plans over protected columns that the command has carried out.
     pub plans: Vec<Arc<KeyedPlan>>,
+    /// Such a plan has come to where it would be noted, whether a log is written or not.
+    #[cfg(debug_assertions)]
+    pub has_passed: bool,
 }
 
 impl Audited {

@@ -240,7 +240,7 @@ impl Session {
             .map(|test| bind.bind(test, &mut self.buffers))
             .transpose()?;
         let opened = &mut opener;
-        let done = match &finish.groups {
+        match &finish.groups {
             Some(groups) => {
                 let having = groups.having.as_ref();
                 let having = having
@@ -252,8 +252,7 @@ impl Session {
                 self.streamed(&work, opened, filter.as_ref())
             }
             None => self.sorted(&work, opened, filter.as_ref()),
-        };
-        done
+        }
     }
 
     fn write_heads(&mut self, heads: &[Vec<u8>], eof: Option<&Vec<u8>>) -> Outcome<()> {

@@ -18,6 +18,10 @@ impl Session {
     /// becomes of it; it is refused if nothing can be recorded and that is not to be.
     #[inline]
     pub(crate) fn must_be_recordable(&mut self, keyed: &Arc<KeyedPlan>) -> Outcome<()> {
+        #[cfg(debug_assertions)]
+        {
+            self.audited.has_passed |= !keyed.plan.columns.is_empty();
+        }
         if self.shared.config.audit.is_none() || keyed.plan.columns.is_empty() {
             return Ok(());
         }
@@ -33,6 +37,14 @@ impl Session {
             }
             _ => Ok(()),
         }
+    }
+
+    /// No way of a command leads to cells but past [`Self::must_be_recordable`].
+    #[cfg(debug_assertions)]
+    pub(super) fn assert_recordable(&mut self) {
+        let has_passed = std::mem::take(&mut self.audited.has_passed);
+        let cells = self.audited.opened.total() + self.buffers.sealed.total();
+        assert!(cells == 0 || has_passed, "{cells} cells of no plan");
     }
 
     /// Writes the line of the command that has ended, if it has anything to do with protected

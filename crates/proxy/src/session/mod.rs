@@ -320,6 +320,8 @@ impl Session {
     /// Adds what was counted of a command to what all sessions have done.
     fn count(&mut self, has_server: bool, failure: Option<&Failure>, goes_on: bool) {
         touched::take_opened(&mut self.audited.opened);
+        #[cfg(debug_assertions)]
+        self.assert_recordable();
         if self.meter.is_on() {
             let engine = self.engine.as_mut();
             let at_engine = engine.map(|engine| engine.server.connection.take_waited());
