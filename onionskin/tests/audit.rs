@@ -38,6 +38,8 @@ impl Place {
         let settings = format!("[audit]\nfolder = {folder:?}\nheads = {heads:?}\n{more}\n");
         let mut pair = Pair::with_settings(kind, "", &settings)?;
         pair.protected.must(TABLE);
+        pair.protected
+            .must("CREATE VIEW seen AS SELECT id, name FROM people");
         Some(pair)
     }
 
@@ -116,10 +118,21 @@ fn every_way_leaves_a_line(kind: Kind) {
         ("", "SELECT 1".into()),
         ("select ok opened born=2", "SELECT SUM(born) FROM people".into()),
         ("select ok opened name=2", "SELECT UPPER(name) FROM people".into()),
-        ("delete ok named name", "DELETE FROM people WHERE name = 'nobody'".into()),
+        ("delete ok named born,name,note", "DELETE FROM people WHERE name = 'nobody'".into()),
         ("insert 1062 sealed born=1,name=1,note=1",
             "INSERT INTO people VALUES (1, 'x', 1, 'x', 1)".into()),
         ("select ok opened born=1 named name", "SELECT born FROM people WHERE name = 'b'".into()),
+        // what the server does alone, on tokens
+        ("select ok named note", "SELECT id FROM people WHERE note IS NULL".into()),
+        ("select ok named name", "SELECT COUNT(DISTINCT `name`) FROM people".into()),
+        ("select ok named born", "SELECT id FROM people ORDER BY born LIMIT 1".into()),
+        ("select ok named name",
+            "SELECT p.id FROM people p JOIN people o ON p.name = o.name".into()),
+        ("select ok named name", "SELECT COUNT(*) FROM people GROUP BY Name".into()),
+        ("select ok named app.seen.name", "SELECT id FROM seen WHERE name IS NOT NULL".into()),
+        ("update ok named name", "UPDATE people SET name = NULL WHERE id = 7".into()),
+        ("delete ok named born,name,note", "DELETE FROM people WHERE id = 7".into()),
+        ("", "UPDATE people SET plain = 3 WHERE id = 7".into()),
     ];
     let mut expected = Vec::new();
     for (line, sql) in &steps {
@@ -143,9 +156,18 @@ fn every_way_leaves_a_line(kind: Kind) {
         expected.push(("select ok opened note=1", "a row of a cursor"));
     }
     // a line comes behind its answer
-    let has_all = || place.lines().len() >= expected.len();
+    let has_all = || {
+        let lines = place.lines();
+        lines
+            .iter()
+            .filter(|line| line["kind"] != "definition")
+            .count()
+            >= expected.len()
+    };
     wait_until("all lines", Duration::from_secs(20), has_all);
-    let lines = place.lines();
+    let mut lines = place.lines();
+    // the table and its view were made
+    lines.retain(|line| line["kind"] != "definition");
     assert_eq!(lines.len(), expected.len(), "{lines:#?}");
     for (line, (wanted, sql)) in lines.iter().zip(&expected) {
         let said = cells(line);
@@ -193,10 +215,7 @@ fn every_way_leaves_a_line(kind: Kind) {
         "{told:?}"
     );
     assert!(find_all(&Pattern::of_text(SECRET), whole.as_bytes()).is_empty());
-    assert!(
-        !whole.contains("1970") && !whole.contains("nobody"),
-        "{whole}"
-    );
+    assert!(!whole.contains("nobody"), "{whole}");
     is_whole_until_it_is_changed(&mut place);
 }
 
@@ -220,8 +239,12 @@ fn is_whole_until_it_is_changed(place: &mut Place) {
     place.pair.proxy.terminate();
     let (sound, said) = verify(place);
     assert!(sound && said.contains(", ended"), "{said}");
-    let part = parts(place.logs.path()).remove(0);
-    let whole = fs::read_to_string(&part).expect("read");
+    // of the run that was killed: the others have no statements
+    let texts = parts(place.logs.path()).into_iter().map(|part| {
+        let text = fs::read_to_string(&part).expect("read");
+        (part, text)
+    });
+    let (part, whole) = texts.max_by_key(|(_, text)| text.len()).expect("a part");
     let changed = [
         whole.replacen("\"rows\":1", "\"rows\":0", 1),
         whole.replacen("root@", "toor@", 1),
@@ -278,13 +301,16 @@ fn a_reader_that_leaves_is_recorded(kind: Kind) {
         place.pair.protected.must(&sql);
     }
     // a line comes behind its answer
-    let inserted = || place.lines().len() == 12;
+    let inserted = || {
+        let lines = place.lines();
+        lines.iter().filter(|line| line["kind"] == "insert").count() == 12
+    };
     wait_until(
         "the lines of what was inserted",
         Duration::from_secs(20),
         inserted,
     );
-    let before = 12;
+    let before = place.lines().len();
     let mut reader = RawClient::login(place.pair.proxy.port());
     reader.send(&packet(0, b"\x03SELECT note FROM app.people"));
     std::thread::sleep(Duration::from_millis(300));
@@ -382,7 +408,8 @@ fn a_full_disk_stops_what_it_must(kind: Kind) {
             .expect("an answer"),
         "a"
     );
-    assert_eq!(statements(small.0.path()).len(), recorded + 1);
+    let is_recorded = || statements(small.0.path()).len() == recorded + 1;
+    wait_until("the line", Duration::from_secs(20), is_recorded);
     let (sound, said) = pair
         .proxy
         .command(&["audit-log", "verify", "-c", "onionskin.toml"]);

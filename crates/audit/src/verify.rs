@@ -66,7 +66,7 @@ pub enum Fault {
         /// Its last line.
         n: u64,
     },
-    /// A run behind it, or the file of heads, knows another line of that number, or it is not there.
+    /// A run behind it, or the file of heads, knows another line of that number, or there is none.
     #[error("run {run}: line {n} is missing or another one than its {witness} says")]
     Differs {
         /// The run.

@@ -5,10 +5,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use onionskin_audit::AuditLog;
+use onionskin_plan::lex::{LexMode, TokenKind, tokens};
+use onionskin_plan::{Catalog, ColumnUse, Known, Plan};
+use onionskin_schema::{Column, Table, same_name};
 use onionskin_wire::messages::attributes;
 
-use crate::catalog::KeyedPlan;
-use crate::touched::Cells;
+use crate::catalog::{Account, KeyedPlan};
+use crate::metrics::{Kind, Label};
+use crate::touched::{Cells, is_same};
 
 /// The audit log, and what holds where it has no room.
 #[derive(Clone)]
@@ -50,6 +54,74 @@ impl Audited {
             ..Audited::default()
         }
     }
+}
+
+/// The protected columns that a statement names, or, where it removes rows or changes tables, all
+/// of these tables. A word that may be a column's name counts as it: what the server does with a
+/// column's tokens leaves no other trace in the plan.
+pub(crate) fn named_columns(
+    plan: &Plan,
+    label: Label,
+    sql: &[u8],
+    mode: LexMode,
+    account: &Account,
+) -> Vec<ColumnUse> {
+    let known = plan.names.iter();
+    let known = known.map(|name| account.table(&name.database, &name.name));
+    let tables: Vec<Arc<Table>> = known
+        .filter_map(|known| match known {
+            Known::Table(table) if table.is_protected() => Some(table),
+            _ => None,
+        })
+        .collect();
+    if tables.is_empty() {
+        return Vec::new();
+    }
+    let is_whole = matches!(label.kind, Kind::Delete | Kind::Definition);
+    let words = match is_whole {
+        true => None,
+        false => words_of(sql, mode),
+    };
+    let is_named = |column: &Column| {
+        let mut words = words.iter().flatten();
+        words.any(|word| same_name(&column.name, word))
+    };
+    let mut named: Vec<ColumnUse> = Vec::new();
+    for table in &tables {
+        for (index, column) in table.columns.iter().enumerate() {
+            let used = ColumnUse {
+                table: Arc::clone(table),
+                index,
+            };
+            let is_protected = column.protection.is_some();
+            let is_new = !named.iter().any(|known| is_same(known, &used));
+            if is_protected && is_new && (words.is_none() || is_named(column)) {
+                named.push(used);
+            }
+        }
+    }
+    named
+}
+
+/// The words of a statement that may be names; `None` if they cannot be told.
+fn words_of(sql: &[u8], mode: LexMode) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    for token in tokens(sql, mode).ok()? {
+        let text = token.text(sql);
+        let text = match token.kind {
+            TokenKind::Word => std::str::from_utf8(text).ok()?.to_owned(),
+            TokenKind::Quoted => {
+                let quote = char::from(*text.first()?);
+                let inside = text.get(1..text.len().checked_sub(1)?)?;
+                let inside = std::str::from_utf8(inside).ok()?;
+                inside.replace(&format!("{quote}{quote}"), &quote.to_string())
+            }
+            TokenKind::Executable => return None,
+            _ => continue,
+        };
+        words.push(text);
+    }
+    Some(words)
 }
 
 /// Attributes as they are recorded.

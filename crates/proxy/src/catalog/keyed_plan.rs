@@ -16,10 +16,12 @@ use crate::error::{Failure, Outcome};
 use crate::metrics::Label;
 
 impl Account {
-    /// Gives a plan the ciphers of its columns, so that it can be executed.
+    /// Gives a plan the ciphers of its columns, so that it can be executed. `named` is for the audit
+    /// log.
     pub fn keyed_plan(
         &self,
         plan: Plan,
+        named: Vec<ColumnUse>,
         keys: &KeySet,
         generation: u64,
         label: Label,
@@ -38,6 +40,7 @@ impl Account {
             shown: RwLock::default(),
             basis,
             label,
+            named,
         }))
     }
 

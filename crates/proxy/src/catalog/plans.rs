@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ahash::RandomState;
 use onionskin_crypt::ColumnCipher;
-use onionskin_plan::{Plan, Settings};
+use onionskin_plan::{ColumnUse, Plan, Settings};
 use onionskin_schema::TableName;
 use parking_lot::RwLock;
 
@@ -38,6 +38,8 @@ pub(crate) struct KeyedPlan {
     pub basis: Vec<Arc<Age>>,
     /// Where its statements are counted.
     pub label: Label,
+    /// Where an audit log is written: protected columns that the statement names.
+    pub named: Vec<ColumnUse>,
 }
 
 /// The plans made under one combination of settings.

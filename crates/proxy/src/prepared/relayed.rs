@@ -147,6 +147,7 @@ impl Session {
         self.begin_planned(&keyed);
         self.meter.runs(keyed.label);
         let may_run = self.is_still_relayed(id).and_then(|still| {
+            self.must_be_recordable(&keyed)?;
             self.must_not_skip(&keyed.plan)?;
             self.must_know_transaction(&keyed.plan.facts)?;
             Ok(still)
@@ -260,7 +261,8 @@ impl Session {
             let plan = keyed.plan.clone();
             let renewed = self
                 .account
-                .keyed_plan(plan, keys, generation, keyed.label)?;
+                // no table of it is protected
+                .keyed_plan(plan, Vec::new(), keys, generation, keyed.label)?;
             if let Some(relayed) = self.statements.relayed.get_mut(&id) {
                 relayed.keyed = renewed;
             }

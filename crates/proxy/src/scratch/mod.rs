@@ -225,9 +225,11 @@ impl Session {
         }
         let shared = Arc::clone(&self.shared);
         let label = Label::of(&plan.action, sql);
+        let named = self.named_columns(&plan, label, sql);
+        let keys = &shared.config.keys;
         let keyed = self
             .account
-            .keyed_plan(*plan, &shared.config.keys, generation, label)?;
+            .keyed_plan(*plan, named, keys, generation, label)?;
         Ok(Some(keyed))
     }
 

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use onionskin_audit::{Count, Statement};
-use onionskin_plan::{ColumnUse, errors};
+use onionskin_plan::{ColumnUse, Plan, errors};
 use onionskin_wire::WireError;
 
 use super::Session;
 use super::slow::BROKEN_OFF;
+use crate::audit::named_columns;
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
-use crate::metrics::{Ended, KINDS, TIERS};
+use crate::metrics::{Ended, KINDS, Label, TIERS};
 use crate::touched::{Cells, is_same};
 
 impl Session {
@@ -22,7 +23,8 @@ impl Session {
         {
             self.audited.has_passed |= !keyed.plan.columns.is_empty();
         }
-        if self.shared.config.audit.is_none() || keyed.plan.columns.is_empty() {
+        let names_none = keyed.plan.columns.is_empty() && keyed.named.is_empty();
+        if names_none || self.shared.config.audit.is_none() {
             return Ok(());
         }
         self.audited.plans.push(Arc::clone(keyed));
@@ -89,6 +91,14 @@ impl Session {
         );
     }
 
+    /// Protected columns that a statement names, if an audit log is written.
+    pub(crate) fn named_columns(&self, plan: &Plan, label: Label, sql: &[u8]) -> Vec<ColumnUse> {
+        match self.shared.config.audit {
+            Some(_) => named_columns(plan, label, sql, self.space.settings.lex, &self.account),
+            None => Vec::new(),
+        }
+    }
+
     /// Protected columns of these plans of which no cell was opened or sealed.
     fn named(&self, plans: &[Arc<KeyedPlan>]) -> Vec<String> {
         let touched = |used: &ColumnUse| {
@@ -99,7 +109,7 @@ impl Session {
         };
         let mut named: Vec<String> = plans
             .iter()
-            .flat_map(|keyed| &keyed.plan.columns)
+            .flat_map(|keyed| keyed.plan.columns.iter().chain(&keyed.named))
             .filter(|used| !touched(used))
             .map(ColumnUse::path)
             .collect();

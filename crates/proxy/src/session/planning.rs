@@ -167,9 +167,11 @@ impl Session {
                     }
                     let keys = Arc::clone(&self.shared);
                     let label = Label::of(&plan.action, sql);
-                    let keyed =
-                        self.account
-                            .keyed_plan(*plan, &keys.config.keys, generation, label)?;
+                    let named = self.named_columns(&plan, label, sql);
+                    let keys = &keys.config.keys;
+                    let keyed = self
+                        .account
+                        .keyed_plan(*plan, named, keys, generation, label)?;
                     if !self.is_of_now(&keyed)? {
                         continue;
                     }

@@ -90,6 +90,7 @@ impl Session {
             && !self.functions.opens()
         {
             let facts = &found.plan.facts;
+            self.must_be_recordable(&found)?;
             self.must_know_transaction(facts)?;
             self.must_not_skip(&found.plan)?;
             self.current.note(facts);
