@@ -20,6 +20,7 @@ const LARGEST: &[(&str, usize)] = &[
     ("crypt", 4),
     ("functions", 1),
     ("keys", 1),
+    ("audit", 1),
     ("schema", 12),
     ("plan", 17),
     ("physical", 1),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 
-use crate::AuditError;
+use crate::error::AuditError;
 
 const PREFIX: &str = "onionskin-";
 const SUFFIX: &str = ".jsonl";

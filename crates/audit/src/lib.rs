@@ -16,7 +16,9 @@
 //! | `log` | writes a run: parts, room on the disk, heads |
 //! | `folder` | the files of a folder, by run and part |
 //! | `verify` | reads all of it, and tells what is wrong |
+//! | `error` | why nothing can be written or read |
 
+mod error;
 mod folder;
 mod line;
 mod log;
@@ -24,28 +26,7 @@ mod log;
 mod tests;
 mod verify;
 
+pub use error::AuditError;
 pub use line::{Count, Statement};
 pub use log::{AuditLog, Head, Settings};
 pub use verify::{Fault, Report, RunReport, RunState, verify};
-
-/// Why nothing can be written or read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AuditError {
-    /// A file or the folder.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// Which.
-        path: std::path::PathBuf,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
-    /// There is no room for what the next statements would have to be recorded as.
-    #[error("{}: no room is left for the audit log: {source}", path.display())]
-    NoRoom {
-        /// The part that is written.
-        path: std::path::PathBuf,
-        /// What the operating system said.
-        source: std::io::Error,
-    },
-}

@@ -20,10 +20,9 @@ use parking_lot::{Condvar, Mutex};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
 use rustix::io::Errno;
 
-use crate::AuditError;
-use crate::Statement;
+use crate::error::AuditError;
 use crate::folder::{name_of, runs};
-use crate::line::{FoundEnd, Link, NO_LINK, Noted, Parsed, Record, digest_of, hex, put};
+use crate::line::{FoundEnd, Link, NO_LINK, Noted, Parsed, Record, Statement, digest_of, hex, put};
 
 /// Where and how a run is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,8 +186,7 @@ impl AuditLog {
             Err(error) => Err(error),
         };
         told.map_err(|error| no_room(&chain, error))?;
-        self.has_room.store(true, Ordering::Relaxed);
-        tracing::info!("the audit log has room again");
+        self.has_room_again();
         Ok(())
     }
 
@@ -197,6 +195,12 @@ impl AuditLog {
         if self.has_room.swap(false, Ordering::Relaxed) {
             let folder = self.settings.folder.display();
             tracing::error!(%folder, %error, "the audit log has no room");
+        }
+    }
+
+    fn has_room_again(&self) {
+        if !self.has_room.swap(true, Ordering::Relaxed) {
+            tracing::info!("the audit log has room again");
         }
     }
 
@@ -230,10 +234,11 @@ impl AuditLog {
             }
             chain.shapes.insert(text.to_owned(), statement.shape);
         }
-        if chain.reserved.saturating_sub(chain.size) < LOW
-            && let Err(error) = chain.reserve()
-        {
-            self.has_no_room(&error);
+        if chain.reserved.saturating_sub(chain.size) < LOW {
+            match chain.reserve() {
+                Ok(()) => self.has_room_again(),
+                Err(error) => self.has_no_room(&error),
+            }
         }
         if chain.size >= chain.turn_at {
             self.turn(&mut chain);

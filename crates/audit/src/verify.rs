@@ -9,12 +9,12 @@ use chrono::{DateTime, TimeDelta, Utc};
 use onionskin_crypt::AuditKey;
 use serde::Serialize;
 
-use crate::AuditError;
+use crate::error::AuditError;
 use crate::folder::runs;
 use crate::line::{FoundEnd, Link, NO_LINK, Noted, Parsed, hex, is_sealed, link_of};
 
-/// A line is never so long: shapes are shortened.
-const MOST: u64 = 1 << 20;
+/// A line is never so long: shapes are shortened, and no statement has so many columns.
+const MOST: u64 = 16 << 20;
 
 /// A run that is written has a head that is not older.
 const FRESH: TimeDelta = TimeDelta::seconds(150);

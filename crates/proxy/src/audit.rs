@@ -1,10 +1,8 @@
-//! The audit log's place in the proxy: what a configuration says of it, and what of a session
-//! stands in its lines.
+//! What of a session and of its statements stands in lines of the audit log.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use onionskin_audit::AuditLog;
 use onionskin_plan::lex::{LexMode, TokenKind, tokens};
 use onionskin_plan::{Catalog, ColumnUse, Known, Plan};
 use onionskin_schema::{Column, Table, same_name};
@@ -13,16 +11,6 @@ use onionskin_wire::messages::attributes;
 use crate::catalog::{Account, KeyedPlan};
 use crate::metrics::{Kind, Label};
 use crate::touched::{Cells, is_same};
-
-/// The audit log, and what holds where it has no room.
-#[derive(Clone)]
-pub struct AuditConfig {
-    /// The run that is written.
-    pub log: Arc<AuditLog>,
-    /// Statements on protected columns are refused while there is no room for their lines.
-    /// Otherwise they run, and are counted as lost.
-    pub stops: bool,
-}
 
 /// Connection attributes of a client that are recorded, and bytes of each name and value: a client
 /// may say what it likes.

@@ -9,6 +9,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use onionskin_audit::AuditLog;
 use onionskin_keys::{KeySet, Suite};
 use onionskin_schema::Policy;
 use onionskin_wire::Transport;
@@ -18,7 +19,6 @@ use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use onionskin_value::Family;
 use zeroize::Zeroizing;
 
-use crate::audit::AuditConfig;
 use crate::engine_place::EnginePlace;
 use crate::network::Network;
 use crate::pins::PinFile;
@@ -223,6 +223,16 @@ impl Default for SlowLimits {
             lines: 10,
         }
     }
+}
+
+/// The audit log, and what holds where it has no room.
+#[derive(Clone)]
+pub struct AuditConfig {
+    /// The run that is written.
+    pub log: Arc<AuditLog>,
+    /// Statements on protected columns are refused while there is no room for their lines.
+    /// Otherwise they run, and are counted as lost.
+    pub stops: bool,
 }
 
 /// A proxy's configuration.

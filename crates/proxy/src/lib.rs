@@ -108,10 +108,9 @@ mod watch;
 use onionskin_plan::UseScratch;
 use std::sync::Arc;
 
-pub use audit::AuditConfig;
 pub use config::{
-    Backend, BackendTls, Config, FinishLimits, FunctionsConfig, LoginLimits, ScratchConfig,
-    SessionLimits, SlowLimits,
+    AuditConfig, Backend, BackendTls, Config, FinishLimits, FunctionsConfig, LoginLimits,
+    ScratchConfig, SessionLimits, SlowLimits,
 };
 pub use engine_place::{EnginePlace, Whereabouts};
 pub use explain::{Explained, LoadTables, explain, statements};
