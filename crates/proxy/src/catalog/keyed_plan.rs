@@ -16,8 +16,8 @@ use crate::error::{Failure, Outcome};
 use crate::metrics::Label;
 
 impl Account {
-    /// Gives a plan the ciphers of its columns, so that it can be executed. `named` is for the audit
-    /// log.
+    /// Gives a plan the ciphers of its columns, so that it can be executed. The audit log is told
+    /// what is `named`.
     pub fn keyed_plan(
         &self,
         plan: Plan,
