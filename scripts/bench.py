@@ -7,6 +7,7 @@ For MariaDB and MySQL, sysbench's oltp workloads run over four paths to the same
     haproxy      sysbench → HAProxy in TCP mode → server
     plain        sysbench → onionskin → server, tables without protected columns
     protected    sysbench → onionskin → server, k searchable by equality and range, c and pad sealed
+    audited      the same with the audit log on; not measured unless it is asked for
 
 Each path has a database of its own, filled anew at the beginning of every round. Within a round, the paths of one
 workload run one after the other, in an order that rotates from round to round, so that a slow minute of the machine
@@ -45,9 +46,10 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent
 MYSQL = CHECKOUT / ".servers/mysql"
 PATHS = ["direct", "haproxy", "plain", "protected"]
+PROTECTED = ["protected", "audited"]
 # Deletes come last: they empty the tables.
 WORKLOADS = ["oltp_point_select", "oltp_read_write", "oltp_update_index", "oltp_insert", "oltp_delete"]
-PROTECT = '\n[protect."protected*.*"]\nk = ["eq", "range"]\nc = []\npad = []\n'
+PROTECT = "".join(f'\n[protect."{path}*.*"]\nk = ["eq", "range"]\nc = []\npad = []\n' for path in PROTECTED)
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -191,16 +193,16 @@ def without_engine(config):
 
 
 class Onionskin:
-    def __init__(self, server, folder, binary, more=""):
+    def __init__(self, server, folder, binary, more="", name="onionskin"):
         self.port = free_port()
-        home = folder / "onionskin"
+        home = folder / name
         home.mkdir()
         backend = f"127.0.0.1:{server.port}"
         subprocess.run([binary, "init", "--dir", home, "--backend", backend], check=True, stdout=subprocess.DEVNULL)
         # MySQL would offer TLS, which costs CPU that the other paths do not pay.
         file = home / "onionskin.toml"
         file.write_text('backend_tls = "never"\n' + without_engine(file.read_text()) + PROTECT + more)
-        self.log = folder / "onionskin.log"
+        self.log = folder / f"{name}.log"
         self.process = start(
             [binary, "serve", "-c", home / "onionskin.toml", "--listen", f"127.0.0.1:{self.port}"],
             stdout=open(self.log, "w"), stderr=subprocess.STDOUT,
@@ -237,6 +239,12 @@ class Bench:
         if {"plain", "protected"} & set(options.paths):
             relay = Onionskin(self.server, folder, options.onionskin)
             self.relays["plain"] = self.relays["protected"] = relay
+        if "audited" in options.paths:
+            lines = folder / "audit"
+            lines.mkdir()
+            audit = f'\n[audit]\nfolder = "{lines}"\nheads = "{folder}/heads"\n'
+            self.relays["audited"] = Onionskin(self.server, folder, options.onionskin, audit, "audited")
+            self.audit = lines
         self.results = []
 
     def port(self, path):
@@ -251,7 +259,7 @@ class Bench:
         self.server.sql(f"DROP DATABASE IF EXISTS `{database}`; CREATE DATABASE `{database}`")
         sysbench(self.port(path), database, "oltp_read_write", "prepare", f"--tables={tables}",
                  f"--table-size={rows}", f"--threads={min(tables, 4)}")
-        self.prove(database, path == "protected")
+        self.prove(database, path in PROTECTED)
 
     def prove(self, database, protected):
         """The server itself says whether the columns are protected."""
@@ -270,7 +278,10 @@ class Bench:
         relay = self.relays.get(path)
         before = cpu_seconds(relay.process.pid) if relay else 0
         server_before = cpu_seconds(self.server.process.pid)
+        audited_before = self.audited() if path == "audited" else 0
         text = self.load(path, workload, prepared, threads, self.options.seconds)
+        if path == "audited" and self.audited() <= audited_before:
+            sys.exit("bench: the audit log has not grown")
         queries = number(r"queries:\s+(\d+)", text)
         result = {
             "qps": queries / number(r"total time:\s+([\d.]+)s", text),
@@ -291,6 +302,10 @@ class Bench:
             f"--rand-type={self.options.distribution}",
             f"--db-ps-mode={'auto' if prepared else 'disable'}", "--percentile=95",
         )
+
+    def audited(self):
+        """Bytes of the audit log."""
+        return sum(part.stat().st_size for part in self.audit.iterdir())
 
     def workloads(self):
         options = self.options
@@ -317,7 +332,7 @@ class Bench:
                     "prepared": prepared, "workload": workload, "path": path,
                     **{key: statistics.median(run[key] for run in runs) for key in runs[0]},
                 }
-                for base in ("direct", "haproxy"):
+                for base in ("direct", "haproxy", "protected"):
                     if base in by_path:
                         pairs = zip(runs, by_path[base])
                         row[f"to_{base}"] = statistics.median(run["qps"] / other["qps"] for run, other in pairs)
@@ -477,6 +492,9 @@ def show_workloads(results):
             cpu = f"{row['cpu']:.1f}" if "cpu" in row else ""
             print(f"{row['workload']:<20}{row['path']:<12}{row['qps']:>10.0f}{row['p95']:>9.2f}{ratio[0]:>10}"
                   f"{ratio[1]:>11}{cpu:>14}{row['server_cpu']:>15.1f}")
+        for row in rows:
+            if row["path"] == "audited" and "to_protected" in row:
+                print(f"{row['workload']}: {row['to_protected']:.2f} of the speed without the audit log")
 
 
 def show_goals(results):
@@ -535,7 +553,7 @@ def main():
                              "quarters of the load on one row in a hundred")
     parser.add_argument("--threads", type=lambda text: [int(x) for x in text.split(",")], default=[8])
     parser.add_argument("--servers", type=names(["mariadb", "mysql"]), default=["mariadb", "mysql"])
-    parser.add_argument("--paths", type=names(PATHS), default=PATHS)
+    parser.add_argument("--paths", type=names(PATHS + ["audited"]), default=PATHS)
     parser.add_argument("--workloads", type=names(WORKLOADS), default=WORKLOADS)
     parser.add_argument("--statements", choices=["text", "prepared", "both"], default="both")
     parser.add_argument("--parts", type=names(["workloads", "size", "million", "idle"]),
@@ -553,7 +571,7 @@ def main():
         options.warmup = 0 if options.quick else 2
     if options.quick:
         options.rows = min(options.rows, 5_000)
-    if {"plain", "protected"} & set(options.paths) and not options.onionskin.exists():
+    if {"plain", *PROTECTED} & set(options.paths) and not options.onionskin.exists():
         sys.exit(f"bench: {options.onionskin} is missing: cargo build --release -p onionskin")
     if "mysql" in options.servers and not (MYSQL / ".complete").exists():
         reason = MYSQL.with_name("mysql.skipped")
