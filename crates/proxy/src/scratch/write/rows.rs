@@ -431,6 +431,7 @@ impl Session {
         };
         let template = std::mem::replace(&mut self.template, outer);
         let keyed = keyed?;
+        self.must_be_recordable(&keyed)?;
         let execution = Execution::of_text(sql, &template, &keyed, &[], false);
         // Another table may have taken the name since. Opened values that were meant for a
         // protected table must not reach a plain one.
