@@ -76,7 +76,8 @@ fn commands_have_pages_and_completions() {
         let page = folder.path().join(format!("onionskin-{command}.1"));
         let page = fs::read_to_string(&page).expect(command);
         assert!(page.contains(".SH OPTIONS"), "{command}: {page}");
-        assert!(main.contains(command), "{command}");
+        // as pages write a hyphen that is no place for a line's end
+        assert!(main.contains(&command.replace('-', "\\-")), "{command}");
     }
     for shell in ["bash", "zsh", "fish"] {
         let script = text(&onionskin(&["completions", shell]).stdout);
