@@ -37,12 +37,12 @@ pub struct Count {
     pub cells: u64,
 }
 
-/// A statement that read, wrote or compared protected columns. None of it is a value.
+/// A statement that read, wrote or named protected columns. None of it is a value.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Statement<'a> {
     /// The session's connection at the server.
     pub session: u32,
-    /// Who: the account's name, as the client logged in with it.
+    /// Who: the account as the server authenticated it, with its active roles.
     pub account: &'a str,
     /// From where.
     pub client: &'a str,
@@ -126,7 +126,7 @@ pub(crate) enum Record<'a> {
 }
 
 impl Record<'_> {
-    /// Whether the line carries a seal. Verification asks for it by [`is_sealed`].
+    /// What stands in the field `record`.
     fn name(&self) -> &'static str {
         match self {
             Record::Opened { .. } => "opened",

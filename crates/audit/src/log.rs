@@ -150,26 +150,16 @@ impl AuditLog {
         Ok(log)
     }
 
-    /// Where the run is written, and how.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
     /// Statements that have a line, and statements that could not be given one.
     pub fn counts(&self) -> (u64, u64) {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
         (read(&self.written), read(&self.lost))
     }
 
-    /// Whether the statements that begin now will find room for their lines.
-    #[inline]
-    pub fn has_room(&self) -> bool {
-        self.has_room.load(Ordering::Relaxed)
-    }
-
-    /// The same; where there was none, it is looked for, now and then.
+    /// Whether the statements that begin now will find room for their lines. Where there was none,
+    /// it is looked for, now and then.
     pub fn find_room(&self) -> Result<(), AuditError> {
-        if self.has_room() {
+        if self.has_room.load(Ordering::Relaxed) {
             return Ok(());
         }
         let mut chain = self.chain.lock();

@@ -27,7 +27,11 @@ impl Session {
         if names_none || self.shared.config.audit.is_none() {
             return Ok(());
         }
-        self.audited.plans.push(Arc::clone(keyed));
+        // a text of many statements, or rows that are written in batches, may repeat one
+        let is_last = |known: &Arc<KeyedPlan>| Arc::ptr_eq(known, keyed);
+        if !self.audited.plans.last().is_some_and(is_last) {
+            self.audited.plans.push(Arc::clone(keyed));
+        }
         self.must_have_room()
     }
 
