@@ -12,8 +12,8 @@ use std::{
 
 use onionskin_keys::Suite;
 use onionskin_proxy::{
-    Backend, EnginePlace, FinishLimits, FunctionsConfig, LoginLimits, Network, ScratchConfig,
-    SessionLimits, SlowLimits,
+    Backend, EnginePlace, FinishLimits, FunctionsConfig, LoginLimits, MaskError, MaskSections,
+    Masks, Network, ScratchConfig, SessionLimits, SlowLimits,
 };
 use onionskin_schema::{Policy, SchemaError};
 use serde::{Deserialize, Deserializer, de::Error};
@@ -63,6 +63,14 @@ pub enum ConfigError {
         /// Which one.
         source: SchemaError,
     },
+    /// A mask that cannot be.
+    #[error("{}: {source}", path.display())]
+    Mask {
+        /// The file.
+        path: PathBuf,
+        /// Which one.
+        source: MaskError,
+    },
     /// Certificates, private keys, and settings about them that contradict each other.
     #[error("{}: {text}", path.display())]
     Tls {
@@ -96,6 +104,8 @@ struct Content {
     pins: Option<PathBuf>,
     #[serde(default)]
     protect: BTreeMap<String, BTreeMap<String, Entry>>,
+    #[serde(default)]
+    mask: MaskSections,
     tls: Option<ClientTls>,
     backend_tls: Option<BackendTlsMode>,
     backend_ca: Option<PathBuf>,
@@ -206,6 +216,8 @@ pub struct ConfigFile {
     pub suite: Suite,
     /// `[protect]`
     pub policy: Policy,
+    /// `[mask]`
+    pub masks: Masks,
     /// `pins`: the file that `onionskin pin` writes.
     pub pins: Option<PathBuf>,
     /// `[tls]`
@@ -263,6 +275,10 @@ impl ConfigFile {
                 path: path.to_owned(),
                 source,
             })?;
+        let masks = Masks::parse(&content.mask, &policy).map_err(|source| ConfigError::Mask {
+            path: path.to_owned(),
+            source,
+        })?;
         Ok(Self {
             path: path.to_owned(),
             listen: content.listen,
@@ -278,6 +294,7 @@ impl ConfigFile {
             proxy_networks: content.proxy_networks,
             suite: content.suite,
             policy,
+            masks,
             pins: content.pins,
             tls: content.tls,
             backend_tls: content.backend_tls,

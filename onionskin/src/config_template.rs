@@ -101,6 +101,10 @@ enforce = true
 {mark}[scratch]
 {mark}engine = "auto"
 
+# What accounts see of protected columns (docs/masks.md): "clear", "null", "refuse", "first:N", "last:N".
+# [mask."shop.customers"]
+# name = {{ app = "clear", support = "first:1", "role:auditor" = "clear", "*" = "null" }}
+
 # A record of who has read and written protected columns (docs/audit.md): files in a folder, and a file of heads that tells
 # whether something was removed, better in another place. While the disk is full, "stop" refuses statements on protected
 # columns, and "count" runs and counts them.

@@ -12,8 +12,8 @@ use std::{
 use clap::Args;
 use onionskin_keys::KeySet;
 use onionskin_proxy::{
-    Backend, BackendTls, Config, EnginePlace, Explained, FinishLimits, LoginLimits, SessionLimits,
-    SlowLimits, Whereabouts, explain, statements,
+    Backend, BackendTls, Config, EnginePlace, Explained, FinishLimits, LoginLimits, Masks,
+    SessionLimits, SlowLimits, Whereabouts, explain, statements,
 };
 use onionskin_rowstream::session::SqlError;
 use onionskin_schema::{Policy, Table, TableName};
@@ -96,6 +96,8 @@ impl Explain {
             keys: Arc::new(keys),
             suite: file.suite,
             policy: file.policy,
+            // it is nobody's account
+            masks: Masks::default(),
             pins,
             client_tls: None,
             proxy_networks: Vec::new(),

@@ -81,6 +81,7 @@ impl Setup {
             backend,
             suite: file.suite,
             policy: file.policy.clone(),
+            masks: file.masks.clone(),
             pins: pins(file, &keys)?,
             client_tls: Some(client_tls),
             proxy_networks: file.proxy_networks.clone(),

@@ -14,18 +14,18 @@ use syn::{Attribute, Item, UseTree, Visibility};
 
 /// Files in the largest knot of each crate. 1: there is none.
 const LARGEST: &[(&str, usize)] = &[
-    ("sm4", 7),
+    ("sm4", 6),
     ("wire", 3),
-    ("value", 9),
+    ("value", 8),
     ("crypt", 4),
     ("functions", 1),
     ("keys", 1),
     ("audit", 1),
     ("schema", 12),
-    ("plan", 17),
+    ("plan", 9),
     ("physical", 1),
     ("rowstream", 4),
-    ("proxy", 23),
+    ("proxy", 8),
     ("migrate", 2),
     ("backup", 2),
     ("bench", 2),
@@ -94,6 +94,9 @@ impl<'ast> Visit<'ast> for Said {
         }
         visit::visit_item(self, item);
     }
+
+    /// `pub(crate)` says who may use the file's own, and uses nothing.
+    fn visit_visibility(&mut self, _: &'ast Visibility) {}
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
         let names = path.segments.iter().map(|s| s.ident.to_string());

@@ -20,6 +20,7 @@ use onionskin_value::Family;
 use zeroize::Zeroizing;
 
 use crate::engine_place::EnginePlace;
+use crate::mask::Masks;
 use crate::network::Network;
 use crate::pins::PinFile;
 
@@ -247,6 +248,8 @@ pub struct Config {
     pub suite: Suite,
     /// `[protect]`.
     pub policy: Policy,
+    /// What accounts see of protected columns.
+    pub masks: Masks,
     /// `pins`: what `onionskin pin` has written.
     pub pins: Option<Arc<PinFile>>,
     /// TLS for clients that ask for it.

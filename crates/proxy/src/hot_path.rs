@@ -31,6 +31,7 @@ use crate::config::{
 };
 use crate::live::Live;
 use crate::login::Login;
+use crate::mask::Masks;
 use crate::metrics::{Meter, Metrics};
 use crate::open::{self, Opener};
 use crate::session::Session;
@@ -170,6 +171,7 @@ impl Stage {
             keys,
             suite: Suite::Aes,
             policy: Policy::default(),
+            masks: Masks::default(),
             client_tls: None,
             proxy_networks: Vec::new(),
             requires_tls: false,

@@ -68,6 +68,7 @@ mod listener;
 mod live;
 mod login;
 mod long_values;
+mod mask;
 mod metrics;
 mod network;
 mod next_transaction;
@@ -117,6 +118,7 @@ pub use explain::{Explained, LoadTables, explain, statements};
 pub use gate::Gate;
 pub use listener::{Proxy, Reload, Reloaded, Stopper};
 pub use login::{ServerKind, server_at};
+pub use mask::{MaskError, MaskSections, Masks};
 pub use metrics::{Exposition, METRICS, MetricHelp};
 pub use network::Network;
 pub use observer::{Observer, Part, ServerQuestion};
@@ -182,6 +184,7 @@ impl Shared {
         };
         let stays = same_pins
             && before.policy == config.policy
+            && before.masks == config.masks
             && before.suite == config.suite
             && before.like_index == config.like_index
             && Arc::ptr_eq(&before.keys, &config.keys);
@@ -215,6 +218,7 @@ fn rules(config: &Config, edition: u64) -> catalog::Rules {
     catalog::Rules {
         pins: config.pins.clone(),
         policy: Arc::new(config.policy.clone()),
+        masks: Arc::new(config.masks.clone()),
         edition,
     }
 }

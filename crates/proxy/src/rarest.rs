@@ -60,7 +60,7 @@ impl Session {
             let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
             let mut numbers = Vec::new();
             if let Pattern::Like(pattern) = binder.pattern(column, source, escape)? {
-                let cipher = &keyed.ciphers[column];
+                let cipher = keyed.keys.cipher(column, &keyed.plan.columns[column])?;
                 let tokens = companions::pattern_tokens(cipher, &pattern, ASKED_ABOUT);
                 numbers.extend(tokens.into_iter().map(|token| token.number()));
             }

@@ -34,7 +34,7 @@ impl Session {
     /// Returns what was known under it.
     pub(crate) fn expect_temporary(&mut self, name: &TableName) -> Option<Arc<Table>> {
         if !self.account.is_private() {
-            self.account = self.shared.accounts.private();
+            self.account = self.shared.accounts.private(&self.state.account);
             let tier3 = self.shared.use_scratch();
             let (key, settings) = (self.state.settings_key(), self.state.settings(tier3));
             self.space = self.account.space(key, settings);

@@ -7,7 +7,8 @@
 //! is one near its name while the table or a column that the section names is missing.
 
 use crate::{
-    policy::{Policy, Rule, folded},
+    pattern::folded,
+    policy::{Policy, Rule},
     protection::Capabilities,
     set::Whole,
     surrogate::Surrogate,
@@ -67,7 +68,7 @@ impl Policy {
             .rules
             .iter()
             .filter(|rule| rule.enforced && rule.is_exact());
-        rules.map(|rule| rule.table.as_str())
+        rules.map(|rule| rule.pattern.table())
     }
 
     /// Whether an enforced section is about this table.
@@ -172,7 +173,7 @@ impl Policy {
         let exact = self.rules.iter().filter(|rule| rule.is_exact());
         exact.flat_map(|rule| {
             let names = rule.named();
-            names.map(move |column| (rule.database.as_str(), rule.table.as_str(), column))
+            names.map(move |column| (rule.pattern.database(), rule.pattern.table(), column))
         })
     }
 

@@ -48,6 +48,7 @@ mod information_schema;
 mod information_views;
 mod key_actions;
 mod long_unique;
+pub mod pattern;
 mod pins;
 mod plain_mark;
 mod policy;

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     errors::SchemaError,
+    pattern::{TablePattern, folded, matches, specificity},
     protection::{Capabilities, is_key_group},
     surrogate::Surrogate,
 };
@@ -34,8 +35,7 @@ pub struct Policy {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rule {
-    pub(crate) database: String,
-    pub(crate) table: String,
+    pub(crate) pattern: TablePattern,
     /// Statements near a table that is not protected as it says are refused.
     pub(crate) enforced: bool,
     /// The most specific first; without capabilities where the column stays plaintext.
@@ -83,12 +83,7 @@ impl Policy {
     ) -> Result<Self, SchemaError> {
         let mut rules = Vec::with_capacity(sections.len());
         for (pattern, entries) in sections {
-            let (database, table) = pattern
-                .split_once('.')
-                .filter(|(database, table)| !database.is_empty() && !table.is_empty())
-                .ok_or_else(|| SchemaError::BadPattern {
-                    pattern: pattern.clone(),
-                })?;
+            let pattern_of_table = TablePattern::parse(pattern)?;
             let mut columns = Vec::with_capacity(entries.len());
             for (column, words) in entries {
                 if words.len() == 1 && words[0] == PLAIN {
@@ -119,19 +114,12 @@ impl Policy {
             }
             columns.sort_by_key(|(name, _)| specificity(name));
             rules.push(Rule {
-                database: folded(database),
-                table: folded(table),
+                pattern: pattern_of_table,
                 enforced: false,
                 columns,
             });
         }
-        rules.sort_by_key(|rule| {
-            let (table, table_letters) = specificity(&rule.table);
-            let (database, database_letters) = specificity(&rule.database);
-            // In `other.t` against `db.*`, only one can match, so the order of these two does not
-            // matter.
-            (table, database, table_letters, database_letters)
-        });
+        rules.sort_by(|one, other| one.pattern.specificity().cmp(&other.pattern.specificity()));
         Ok(Self { rules })
     }
 
@@ -139,7 +127,7 @@ impl Policy {
     pub fn enforce(&mut self, wanted: impl Fn(&str) -> bool) {
         // patterns were folded; two that differ in letter case are one
         for rule in &mut self.rules {
-            rule.enforced = wanted(&format!("{}.{}", rule.database, rule.table));
+            rule.enforced = wanted(&rule.pattern.to_string());
         }
     }
 
@@ -147,6 +135,12 @@ impl Policy {
     pub fn find(&self, database: &str, table: &str, column: &str) -> Option<PolicyMatch<'_>> {
         self.deciding(database, table, column)
             .map(|(_, found)| found)
+    }
+
+    /// Whether a section that is enforced protects this column.
+    pub fn enforces_column(&self, database: &str, table: &str, column: &str) -> bool {
+        self.deciding(database, table, column)
+            .is_some_and(|(rule, _)| rule.enforced)
     }
 
     /// What it says of a column, and which rule says it.
@@ -202,11 +196,9 @@ impl Policy {
     /// understood.
     pub fn concerns(&self, database: &str, table: &str) -> bool {
         let (database, table) = (folded(database), folded(table));
-        self.rules.iter().any(|rule| {
-            !rule.columns.is_empty()
-                && matches(&rule.database, &database)
-                && matches(&rule.table, &table)
-        })
+        self.rules
+            .iter()
+            .any(|rule| !rule.columns.is_empty() && rule.matches(&database, &table))
     }
 
     /// The same of every table with one of these names in one of these databases.
@@ -221,7 +213,9 @@ impl Policy {
         self.rules
             .iter()
             .filter(|rule| !rule.columns.is_empty())
-            .any(|rule| any(&rule.database, &databases) && any(&rule.table, &tables))
+            .any(|rule| {
+                any(rule.pattern.database(), &databases) && any(rule.pattern.table(), &tables)
+            })
     }
 
     /// Whether it says nothing at all.
@@ -233,12 +227,12 @@ impl Policy {
 impl Rule {
     /// Whether it is about this table, whose names are folded.
     pub(crate) fn matches(&self, database: &str, table: &str) -> bool {
-        matches(&self.database, database) && matches(&self.table, table)
+        self.pattern.matches(database, table)
     }
 
     /// Whether it names one table.
     pub(crate) fn is_exact(&self) -> bool {
-        !self.database.contains('*') && !self.table.contains('*')
+        self.pattern.is_exact()
     }
 
     /// The columns that it names and protects.
@@ -247,38 +241,6 @@ impl Rule {
         let names = protected.map(|(name, _)| name.as_str());
         names.filter(|name| !name.contains('*'))
     }
-}
-
-pub(crate) fn folded(name: &str) -> String {
-    name.to_lowercase()
-}
-
-/// Less is more specific.
-fn specificity(pattern: &str) -> (bool, std::cmp::Reverse<usize>) {
-    let letters = pattern.chars().filter(|c| *c != '*').count();
-    (pattern.contains('*'), std::cmp::Reverse(letters))
-}
-
-/// Whether `*` in `pattern` can be replaced by strings to give `text`.
-fn matches(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|front| text.strip_prefix(front)) else {
-        return false;
-    };
-    let mut parts = parts.peekable();
-    if parts.peek().is_none() {
-        return rest.is_empty();
-    }
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        match rest.find(part) {
-            Some(at) => rest = &rest[at + part.len()..],
-            None => return false,
-        }
-    }
-    true
 }
 
 #[cfg(test)]

@@ -23,8 +23,8 @@ use std::{net::SocketAddr, path::Path, sync::Arc, thread, time::Instant};
 use clap::Args;
 use onionskin_keys::{KeySet, Suite};
 use onionskin_proxy::{
-    Backend, BackendTls, Config, FinishLimits, LoginLimits, Proxy, ScratchConfig, SessionLimits,
-    SlowLimits,
+    Backend, BackendTls, Config, FinishLimits, LoginLimits, Masks, Proxy, ScratchConfig,
+    SessionLimits, SlowLimits,
 };
 use onionskin_schema::Policy;
 use tracing_subscriber::filter::LevelFilter;
@@ -141,6 +141,7 @@ fn bind(
         keys: Arc::new(KeySet::load("file:keys.json", folder, None)?),
         suite: Suite::Aes,
         policy: Policy::default(),
+        masks: Masks::default(),
         client_tls: None,
         proxy_networks: Vec::new(),
         requires_tls: false,

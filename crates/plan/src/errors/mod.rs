@@ -237,6 +237,9 @@ table! {
     pub AUDIT = "OS1214", 1030, "HY000",
         "The audit log has no room, and statements on protected columns do not run without it.",
         "Make room where `folder` of `[audit]` lies; nothing has to be started anew.";
+    pub MASKED = "OS1215", 1143, "42000",
+        "The column is masked for this account.",
+        "Name it as an item of a plain SELECT and nowhere else, or let `[mask]` show it to the account.";
 }
 
 /// A statement that is not done: which error, and about what.

@@ -62,7 +62,8 @@ impl Binder<'_> {
         let filled = &mut self.buffers.filled;
         filled.clear();
         if let Pattern::Like(pattern) = found {
-            let cipher = &self.keyed.ciphers[column];
+            let used = &self.keyed.plan.columns[column];
+            let cipher = self.keyed.keys.cipher(column, used)?;
             companions::gram_search(cipher, &pattern, filled);
         }
         Ok(Filled::Bytes(filled))
@@ -126,7 +127,7 @@ impl Binder<'_> {
             return Ok(Filled::Bytes(&self.buffers.filled));
         }
         let used = &self.keyed.plan.columns[slot.column];
-        let cipher = &self.keyed.ciphers[slot.column];
+        let cipher = self.keyed.keys.cipher(slot.column, used)?;
         let Some(ty) = used.column().sql_type.as_ref() else {
             return Err(Failure::refused(&errors::INTERNAL, used.path()));
         };

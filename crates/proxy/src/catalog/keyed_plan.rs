@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use onionskin_crypt::{CellFormat, ColumnCipher, ColumnId};
 use onionskin_keys::KeySet;
-use onionskin_plan::{Action, COLLATION, ColumnUse, Plan, errors};
+use onionskin_plan::{Action, COLLATION, ColumnUse, LexMode, Plan, errors};
 use onionskin_schema::TableName;
 use parking_lot::RwLock;
 
@@ -13,19 +13,39 @@ use super::names::is_virtual;
 use super::{Account, KeyedPlan};
 use crate::age::Age;
 use crate::error::{Failure, Outcome};
+use crate::mask::{self, PlanKeys};
 use crate::metrics::Label;
 
+/// Where a plan comes from.
+pub(crate) struct PlanOrigin<'a> {
+    /// The statement.
+    pub sql: &'a [u8],
+    /// How it is read.
+    pub mode: LexMode,
+    /// Of what was known of tables when the plan was made.
+    pub generation: u64,
+    /// Where the statement is counted.
+    pub label: Label,
+    /// Protected columns that it names, for the audit log.
+    pub named: Vec<ColumnUse>,
+}
+
 impl Account {
-    /// Gives a plan the ciphers of its columns, so that it can be executed. The audit log is told
-    /// what is `named`.
+    /// Gives a plan the ciphers of its columns, so that it can be executed.
     pub fn keyed_plan(
         &self,
         plan: Plan,
-        named: Vec<ColumnUse>,
+        origin: PlanOrigin<'_>,
         keys: &KeySet,
-        generation: u64,
-        label: Label,
     ) -> Outcome<Arc<KeyedPlan>> {
+        let PlanOrigin {
+            sql,
+            mode,
+            generation,
+            label,
+            named,
+        } = origin;
+        let shows = mask::check(&plan, sql, mode, self)?;
         let ciphers = plan
             .columns
             .iter()
@@ -34,7 +54,7 @@ impl Account {
         let basis = self.basis(&plan);
         Ok(Arc::new(KeyedPlan {
             plan,
-            ciphers,
+            keys: PlanKeys::new(ciphers, shows),
             generation,
             edition: self.rules.edition,
             shown: RwLock::default(),

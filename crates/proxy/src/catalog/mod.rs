@@ -35,12 +35,13 @@ use onionskin_schema::{PinnedTable, Policy, Table, TableName, same_name};
 use parking_lot::RwLock;
 
 use crate::age::Age;
+use crate::mask::{AccountMasks, Masks};
 use crate::pins::PinFile;
 use crate::renewal::{Lists, Turns};
 use names::is_virtual;
 use temporary::{Temporary, TemporaryTables};
 
-pub(crate) use keyed_plan::cipher_of;
+pub(crate) use keyed_plan::{PlanOrigin, cipher_of};
 pub(crate) use look_up::{LookUp, texts};
 pub(crate) use names::literal;
 pub(crate) use plans::{KeyedPlan, PlanSpace, PlanSpaces};
@@ -65,6 +66,7 @@ pub(crate) struct Accounts {
 pub(crate) struct Rules {
     pub pins: Option<Arc<PinFile>>,
     pub policy: Arc<Policy>,
+    pub masks: Arc<Masks>,
     /// Which configuration of the running proxy they belong to: the first is 0.
     pub edition: u64,
 }
@@ -128,18 +130,22 @@ impl Accounts {
             self.shared
                 .write()
                 .entry(name.to_string())
-                .or_insert_with(|| Arc::new(Account::new(self.rules.clone()))),
+                .or_insert_with(|| Arc::new(Account::new(self.rules.clone(), name))),
         )
     }
 
-    /// A snapshot for one session, which lives as long as the session holds it.
-    pub fn private(&self) -> Arc<Account> {
-        self.keep_private(Account::private(self.rules.clone()))
+    /// A snapshot for one session of this account, which lives as long as the session holds it.
+    pub fn private(&self, name: &str) -> Arc<Account> {
+        self.keep_private(Account::private(self.rules.clone(), name))
     }
 
-    /// A session's snapshot goes on under these rules: its temporary tables are what they were.
-    pub fn private_after(&self, before: &Account) -> Arc<Account> {
-        let mut account = Account::private(self.rules.clone());
+    /// A session's snapshot goes on under these rules, or with other roles: its temporary tables
+    /// are what they were.
+    pub fn private_after(&self, before: &Account, name: &str) -> Arc<Account> {
+        let mut account = Account::private(self.rules.clone(), name);
+        // no plan from before counts as fresh
+        let generation = account.generation.get_mut();
+        *generation = (*generation).max(before.generation() + 1);
         account.temporary = before.temporary.as_ref().map(TemporaryTables::copy);
         self.keep_private(account)
     }
@@ -201,16 +207,19 @@ pub(crate) struct Account {
     /// share.
     temporary: Option<TemporaryTables>,
     pub rules: Rules,
+    /// What the account sees of protected columns.
+    pub masks: AccountMasks,
     /// See [`PinFile::refresh`].
     pins_seen: AtomicU64,
 }
 
 impl Account {
-    fn new(rules: Rules) -> Self {
+    fn new(rules: Rules, name: &str) -> Self {
         // plans that this account makes rest on the pins as they are now
         let seen = rules.pins.as_ref().map_or(0, |pins| pins.version());
         Account {
             generation: AtomicU64::new(rules.first_generation()),
+            masks: rules.masks.of(name),
             rules,
             pins_seen: AtomicU64::new(seen),
             lists: RwLock::default(),
@@ -225,11 +234,11 @@ impl Account {
     /// The snapshot of one session that has temporary tables with protected columns. Generations
     /// begin far from those of shared snapshots: no statement that was planned before counts as
     /// fresh.
-    fn private(rules: Rules) -> Self {
+    fn private(rules: Rules, name: &str) -> Self {
         Account {
             generation: AtomicU64::new((1 << 62) + rules.first_generation()),
             temporary: Some(TemporaryTables::default()),
-            ..Account::new(rules)
+            ..Account::new(rules, name)
         }
     }
 

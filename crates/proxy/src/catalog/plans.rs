@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ahash::RandomState;
-use onionskin_crypt::ColumnCipher;
 use onionskin_plan::{ColumnUse, Plan, Settings};
 use onionskin_schema::TableName;
 use parking_lot::RwLock;
 
 use crate::age::Age;
+use crate::mask::PlanKeys;
 use crate::metrics::Label;
 use crate::shown::Shown;
 
@@ -26,8 +26,8 @@ const LONGEST_SHAPE: usize = 16 * 1024;
 /// A plan with what executing it needs: the ciphers of its columns, and what it rests on.
 pub(crate) struct KeyedPlan {
     pub plan: Plan,
-    /// One for each of the plan's columns.
-    pub ciphers: Vec<Arc<ColumnCipher>>,
+    /// A cipher for each of the plan's columns.
+    pub keys: PlanKeys,
     /// Of what was known of tables when it was made.
     pub generation: u64,
     /// Of the rules that it was made under.

@@ -129,8 +129,12 @@ pub(crate) fn definitions_of(
             let required = !used.column().nullable;
             definition.flags.set(ColumnFlags::NOT_NULL, required);
         }
+        let column = OpenColumn::new(keyed, index, item, from);
+        if column.may_be_hidden() {
+            definition.flags.remove(ColumnFlags::NOT_NULL);
+        }
         shown.push(logical_definition(&definition, item, used, state)?);
-        columns.push(Some(OpenColumn::new(keyed, index, item, from)));
+        columns.push(Some(column));
     }
     Ok((shown, Opener::new(columns, types, binary)))
 }

@@ -28,6 +28,7 @@ pub(crate) use self::held::HeldRows;
 use crate::catalog::{KeyedPlan, cipher_of};
 use crate::error::{Failure, Outcome};
 use crate::functions::open::ResultOpener;
+use crate::mask::Show;
 use crate::state::State;
 use crate::touched;
 
@@ -49,13 +50,23 @@ struct OpenColumn {
     /// Ciphers under other keys, met in cells.
     others: Vec<Arc<ColumnCipher>>,
     from: OpenFrom,
-    /// `MIN` or `MAX` of the whole table.
-    extremum: bool,
+    form: Form,
     /// How many of its cells have opened. The first proves that the column is the one that the
     /// snapshot knows.
     opened: u64,
     /// How many of them were told: see [`Opener::tell`].
     told: u64,
+}
+
+/// What becomes of a value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// It is shown as it is.
+    Plain,
+    /// `MIN` or `MAX` of the whole table.
+    Extremum,
+    /// The account does not see it so.
+    Masked(Show),
 }
 
 /// The settings that cells are formatted under.
@@ -77,10 +88,15 @@ pub(crate) fn format_context(state: &State) -> Outcome<FormatContext<'_>> {
 
 impl OpenColumn {
     fn new(keyed: &KeyedPlan, index: usize, item: &ResultItem, from: OpenFrom) -> Self {
+        let (cipher, show) = keyed.keys.for_client(index);
         OpenColumn {
-            extremum: item.computed && keyed.plan.grouping.is_none(),
+            form: match show {
+                Show::Clear if item.computed && keyed.plan.grouping.is_none() => Form::Extremum,
+                Show::Clear => Form::Plain,
+                masked => Form::Masked(masked),
+            },
             used: keyed.plan.columns[index].clone(),
-            cipher: Arc::clone(&keyed.ciphers[index]),
+            cipher: Arc::clone(cipher),
             others: Vec::new(),
             from,
             opened: 0,
@@ -96,9 +112,45 @@ impl OpenColumn {
         out: &mut Vec<u8>,
         binary: bool,
     ) -> Outcome<()> {
-        match self.extremum {
-            true => format_extremum(&self.used, payload, ctx, out, binary),
-            false => format(&self.used, payload, ctx, out, binary),
+        match self.form {
+            Form::Extremum => format_extremum(&self.used, payload, ctx, out, binary),
+            Form::Plain | Form::Masked(_) => format(&self.used, payload, ctx, out, binary),
+        }
+    }
+
+    /// Leaves of an opened value what the account sees. `false`: it sees NULL.
+    #[inline(always)]
+    fn mask(&self, payload: &mut Vec<u8>) -> Outcome<bool> {
+        match self.form {
+            Form::Masked(show) => self.mask_as(show, payload),
+            Form::Plain | Form::Extremum => Ok(true),
+        }
+    }
+
+    #[cold]
+    fn mask_as(&self, show: Show, payload: &mut Vec<u8>) -> Outcome<bool> {
+        let fits = |ty: &&SqlType| show.fits(ty);
+        match (show, self.used.column().sql_type.as_ref().filter(fits)) {
+            (Show::Null, _) => Ok(false),
+            (Show::First(_) | Show::Last(_), Some(ty)) => {
+                show.cut(ty.charset(), payload);
+                Ok(true)
+            }
+            _ => Err(Failure::refused(&errors::MASKED, self.used.path())),
+        }
+    }
+
+    /// Whether NULL stands for its values.
+    fn may_be_hidden(&self) -> bool {
+        self.form == Form::Masked(Show::Null)
+    }
+
+    /// Refuses to open a masked column for anything but rows of the client's.
+    #[inline]
+    fn must_be_clear(&self) -> Outcome<()> {
+        match self.form {
+            Form::Masked(_) => Err(Failure::refused(&errors::MASKED, self.used.path())),
+            Form::Plain | Form::Extremum => Ok(()),
         }
     }
 
@@ -274,6 +326,10 @@ impl Opener {
                     self.payload.clear();
                     column.open(keys, cell, &mut self.order, &mut self.payload)?;
                     column.opened += 1;
+                    if !column.mask(&mut self.payload)? {
+                        put_text_cell(out, None);
+                        continue;
+                    }
                     let start = begin_text_cell(out);
                     column.format(&self.payload, ctx, out, false)?;
                     end_text_cell(out, start);
@@ -305,6 +361,10 @@ impl Opener {
                     self.payload.clear();
                     column.open(keys, bytes, &mut self.order, &mut self.payload)?;
                     column.opened += 1;
+                    if !column.mask(&mut self.payload)? {
+                        writer.null(out).map_err(Failure::Backend)?;
+                        continue;
+                    }
                     writer.start_cell().map_err(Failure::Backend)?;
                     column.format(&self.payload, ctx, out, true)?;
                 }
@@ -333,6 +393,7 @@ impl Opener {
             |n: usize, column: &mut Option<OpenColumn>, cell: Option<&[u8]>, raw: Option<&[u8]>| {
                 match (column, cell) {
                     (Some(column), Some(cell)) => {
+                        column.must_be_clear()?;
                         payload.clear();
                         column.open(keys, cell, order, payload)?;
                         column.opened += 1;

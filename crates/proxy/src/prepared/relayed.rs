@@ -16,7 +16,7 @@ use onionskin_wire::messages::{
 use onionskin_wire::{ParamType, Step, WireError, WireResult};
 
 use super::{Setting, Statement};
-use crate::catalog::KeyedPlan;
+use crate::catalog::{KeyedPlan, PlanOrigin};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Found, Held, Question};
 use crate::open;
@@ -258,11 +258,18 @@ impl Session {
                 return self.plan_still_relays(id);
             }
             let keys = &self.shared.config.keys;
-            let plan = keyed.plan.clone();
-            let renewed = self
-                .account
+            let Some(relayed) = self.statements.relayed.get(&id) else {
+                return Ok(false);
+            };
+            let origin = PlanOrigin {
+                sql: &relayed.sql,
+                mode: self.space.settings.lex,
+                generation,
+                label: keyed.label,
                 // no table of it is protected
-                .keyed_plan(plan, Vec::new(), keys, generation, keyed.label)?;
+                named: Vec::new(),
+            };
+            let renewed = self.account.keyed_plan(keyed.plan.clone(), origin, keys)?;
             if let Some(relayed) = self.statements.relayed.get_mut(&id) {
                 relayed.keyed = renewed;
             }

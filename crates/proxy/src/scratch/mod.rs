@@ -49,7 +49,7 @@ use self::settings::Settings;
 use self::tables::{Loader, definition, full_name, quoted};
 use self::write::Change;
 use crate::bind::{Binder, PlainParameters, Values, check_letters};
-use crate::catalog::KeyedPlan;
+use crate::catalog::{KeyedPlan, PlanOrigin};
 use crate::config::ScratchConfig;
 use crate::diagnostics::tells_of;
 use crate::error::{Failure, Outcome};
@@ -227,9 +227,14 @@ impl Session {
         let label = Label::of(&plan.action, sql);
         let named = self.named_columns(&plan, label, sql);
         let keys = &shared.config.keys;
-        let keyed = self
-            .account
-            .keyed_plan(*plan, named, keys, generation, label)?;
+        let origin = PlanOrigin {
+            sql,
+            mode: settings.lex,
+            generation,
+            label,
+            named,
+        };
+        let keyed = self.account.keyed_plan(*plan, origin, keys)?;
         Ok(Some(keyed))
     }
 

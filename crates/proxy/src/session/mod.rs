@@ -302,7 +302,10 @@ impl Session {
         self.shared = next;
         if !keeps_plans {
             self.account = match self.account.is_private() {
-                true => self.shared.accounts.private_after(&self.account),
+                true => {
+                    let accounts = &self.shared.accounts;
+                    accounts.private_after(&self.account, &self.state.account)
+                }
                 false => self.shared.accounts.get(&self.state.account),
             };
             let tier3 = self.shared.use_scratch();
@@ -446,11 +449,17 @@ impl Session {
         }
         // MariaDB keeps its list over statements that set variables
         self.current.keeps_list = self.server.may_hold_list && self.state.family == Family::MariaDb;
+        let before = self.state.account.clone();
         self.aside(Self::read_state)?;
         self.server.untold = false;
-        // another role sees other tables
-        if !self.account.is_private() {
-            self.account = self.shared.accounts.get(&self.state.account);
+        // another role sees other tables, and other columns masked
+        match self.account.is_private() {
+            false => self.account = self.shared.accounts.get(&self.state.account),
+            true if self.state.account != before => {
+                let accounts = &self.shared.accounts;
+                self.account = accounts.private_after(&self.account, &self.state.account);
+            }
+            true => {}
         }
         self.after_command();
         Ok(())

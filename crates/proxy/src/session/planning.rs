@@ -10,7 +10,7 @@ use onionskin_schema::TableName;
 use onionskin_wire::StatusFlags;
 
 use super::Session;
-use crate::catalog::KeyedPlan;
+use crate::catalog::{KeyedPlan, PlanOrigin};
 use crate::error::{Failure, Outcome};
 use crate::metrics::Label;
 
@@ -169,9 +169,14 @@ impl Session {
                     let label = Label::of(&plan.action, sql);
                     let named = self.named_columns(&plan, label, sql);
                     let keys = &keys.config.keys;
-                    let keyed = self
-                        .account
-                        .keyed_plan(*plan, named, keys, generation, label)?;
+                    let origin = PlanOrigin {
+                        sql,
+                        mode: self.space.settings.lex,
+                        generation,
+                        label,
+                        named,
+                    };
+                    let keyed = self.account.keyed_plan(*plan, origin, keys)?;
                     if !self.is_of_now(&keyed)? {
                         continue;
                     }
