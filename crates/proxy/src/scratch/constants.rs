@@ -12,7 +12,7 @@ use onionskin_value::{
 use onionskin_wire::ColumnType;
 use onionskin_wire::messages::ColumnDefinition;
 
-use super::engine::{ours, wire};
+use super::engine::{Engine, ours, wire};
 use super::settings;
 use crate::bind::{Values, check_letters, check_moments, put_quoted};
 use crate::catalog::KeyedPlan;
@@ -165,15 +165,125 @@ impl Session {
                     let about = "a constant expression with a warning";
                     return Err(Failure::refused(&errors::VALUE, about));
                 }
-                for ((definition, cell), c) in definitions.iter().zip(&cells).zip(computed) {
-                    let definition = ColumnDefinition::decode(definition, engine.server.form)
-                        .map_err(|e| ours(Failure::Backend(e)))?;
-                    literals.push(literal(&definition, cell.as_deref(), c, mode)?);
+                let form = engine.server.form;
+                let definitions = definitions.iter().map(|definition| {
+                    let decoded = ColumnDefinition::decode(definition, form);
+                    decoded.map_err(|e| ours(Failure::Backend(e)))
+                });
+                let definitions = definitions.collect::<Outcome<Vec<_>>>()?;
+                let wholes = definitions.iter().zip(&cells).zip(computed);
+                let wholes: Vec<_> = wholes
+                    .map(|((definition, cell), c)| {
+                        cell.as_ref()?;
+                        Whole::of(definition, c)
+                    })
+                    .collect();
+                let cells = whole_values(engine, texts, &wholes, cells)?;
+                for (((definition, cell), c), whole) in
+                    definitions.iter().zip(&cells).zip(computed).zip(&wholes)
+                {
+                    literals.push(match (whole, cell) {
+                        (Some(Whole::Text), Some(text)) => quoted_text(text, mode),
+                        _ => literal(definition, cell.as_deref(), c, mode)?,
+                    });
                 }
             }
             Ok(literals)
         })
     }
+}
+
+/// A number that a client is shown with fewer digits than the server stores: PI() has six behind
+/// its point, and on MariaDB 1/3 has four. How the whole value is asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whole {
+    /// Times one, whose digits nobody has counted: DOUBLE.
+    Double,
+    /// Times one, with as many digits more as a server keeps beyond those that it shows: DECIMAL.
+    Decimal,
+    /// Stored as a text, which has the digits that are kept: a DECIMAL for a column of texts.
+    Text,
+}
+
+impl Whole {
+    fn of(definition: &ColumnDefinition, computed: &Computed) -> Option<Self> {
+        /// Digits behind the point of a number that has as many as it takes.
+        const NOT_COUNTED: u8 = 31;
+        let target = computed.column.column().sql_type?;
+        let is_text = !target.is_json_value() && (target.is_character() || target.is_binary());
+        match definition.column_type {
+            ColumnType::DOUBLE if definition.decimals >= NOT_COUNTED => None,
+            ColumnType::DOUBLE if is_text || target.is_numeric() => Some(Whole::Double),
+            ColumnType::NEWDECIMAL if is_text => Some(Whole::Text),
+            ColumnType::NEWDECIMAL if target.is_numeric() => Some(Whole::Decimal),
+            _ => None,
+        }
+    }
+}
+
+/// The values of these expressions, with those of `wholes` asked for again.
+fn whole_values(
+    engine: &mut Engine,
+    texts: &[&[u8]],
+    wholes: &[Option<Whole>],
+    mut cells: Vec<Option<Vec<u8>>>,
+) -> Outcome<Vec<Option<Vec<u8>>>> {
+    const TABLE: &str = "`onionskin`.`onionskin$texts`";
+    let places = |is_text: bool| -> Vec<usize> {
+        let wanted = |whole: &Whole| (*whole == Whole::Text) == is_text;
+        let places = wholes.iter().enumerate();
+        let places = places.filter(|(_, whole)| whole.as_ref().is_some_and(wanted));
+        places.map(|(at, _)| at).collect()
+    };
+    let listed = |places: &[usize], each: &dyn Fn(usize) -> Vec<u8>| {
+        let all: Vec<Vec<u8>> = places.iter().map(|&at| each(at)).collect();
+        all.join(b", ".as_slice())
+    };
+    let mut fill = |engine: &mut Engine, places: &[usize], query: &[u8]| {
+        let question = engine.server.put_query(query).map_err(ours)?;
+        engine.settle()?;
+        let (_, found) = engine.server.one_row(question).map_err(wire)?;
+        let is_whole = found.len() == places.len() && found.iter().all(Option::is_some);
+        if !is_whole || engine.server.warnings_at_end().map_err(ours)? > 0 {
+            let about = "a constant expression with a warning";
+            return Err(Failure::refused(&errors::VALUE, about));
+        }
+        for (&at, cell) in places.iter().zip(found) {
+            cells[at] = cell;
+        }
+        Ok(())
+    };
+    let numbers = places(false);
+    if !numbers.is_empty() {
+        let times_one = |at: usize| {
+            let one: &[u8] = match wholes[at] {
+                Some(Whole::Double) => b"1e0",
+                _ => b"1.000000000",
+            };
+            [b"(".as_slice(), texts[at], b") * ", one].concat()
+        };
+        let list = listed(&numbers, &times_one);
+        let query = [b"SELECT ", list.as_slice(), b" LIMIT 1"].concat();
+        fill(engine, &numbers, &query)?;
+    }
+    let stored = places(true);
+    if !stored.is_empty() {
+        let column = |at: usize| format!("c{at} LONGTEXT").into_bytes();
+        let columns = String::from_utf8_lossy(&listed(&stored, &column)).into_owned();
+        let value = |at: usize| [b"(".as_slice(), texts[at], b")"].concat();
+        let values = listed(&stored, &value);
+        engine.need_database("onionskin")?;
+        let gone = format!("DROP TEMPORARY TABLE IF EXISTS {TABLE}");
+        engine.put(gone.as_bytes())?;
+        let create = format!("CREATE TEMPORARY TABLE {TABLE} ({columns}) DEFAULT CHARSET=utf8mb4");
+        engine.put(create.as_bytes())?;
+        engine.drop_in_the_end(gone);
+        let insert = format!("INSERT INTO {TABLE} VALUES (");
+        engine.put(&[insert.as_bytes(), &values, b")"].concat())?;
+        let query = format!("SELECT * FROM {TABLE} LIMIT 1");
+        fill(engine, &stored, query.as_bytes())?;
+    }
+    Ok(cells)
 }
 
 /// A computed value as a literal that stands for it in this column.
