@@ -5,6 +5,8 @@ use ::mysql::Value;
 use onionskin_testkit::*;
 
 on_both_servers!(
+    unique_keys_are_looked_at_as_they_are_defined,
+    whole_numbers_of_both_signs_beside_other_constants,
     failures_keep_or_use_up_what_was_said_of_the_next_transaction,
     a_savepoint_outside_of_a_transaction_is_none,
     averages_have_the_digits_of_their_preparation,
@@ -643,5 +645,91 @@ fn parameters_beyond_a_character_set_end_a_statement_early(kind: Kind) {
     // MariaDB stores both, and its warnings stand in another order
     if kind == Kind::MySql {
         pair.same("SHOW WARNINGS");
+    }
+}
+
+/// A row meets the first key that it collides with, and a key without a name gets that of its
+/// column, with a number behind it if an earlier key has the name.
+fn unique_keys_are_looked_at_as_they_are_defined(kind: Kind) {
+    let Some(mut pair) = Pair::of(kind, false, &[]) else {
+        return;
+    };
+    for (at, elements) in [
+        "id INT PRIMARY KEY, b INT UNIQUE {eq}, c INT {eq}, UNIQUE KEY z (c)",
+        "id INT PRIMARY KEY, UNIQUE KEY z (c), b INT {eq} UNIQUE, c INT {eq}",
+        "id INT PRIMARY KEY, b INT UNIQUE {eq}, c INT UNIQUE",
+        "id INT PRIMARY KEY, c INT UNIQUE, b INT UNIQUE {eq}",
+        "id INT {eq} PRIMARY KEY, b INT UNIQUE {eq}, c INT {eq}, UNIQUE (b, c)",
+        "id INT PRIMARY KEY, b INT UNIQUE {eq}, KEY b_2 (b), c INT {eq}, UNIQUE (b)",
+        "id INT PRIMARY KEY, UNIQUE (b, c), b INT UNIQUE {eq}, c INT {eq} UNIQUE",
+        "id INT PRIMARY KEY, b INT NOT NULL UNIQUE {eq}, KEY (b), c INT {eq}, UNIQUE (c, b)",
+        "id INT PRIMARY KEY, b INT UNIQUE {eq}, c INT {eq}, KEY b (c)",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let table = format!("CREATE TABLE k{at} ({elements})");
+        let (definition, bare) = with_and_without_protection(&table);
+        let plain = pair.plain.run(&bare).map_err(|e| e.code);
+        let done = pair.protected.run(&definition).map_err(|e| e.code);
+        assert_eq!(plain.as_ref().err(), done.as_ref().err(), "{elements}");
+        if plain.is_err() {
+            continue;
+        }
+        let names = |session: &mut Session| -> Vec<String> {
+            let shown = session
+                .text(&format!("SHOW CREATE TABLE k{at}"))
+                .expect("shown");
+            let keys = shown.lines().map(str::trim);
+            let keys = keys.filter(|line| line.contains("KEY `"));
+            keys.map(|key| key.trim_end_matches(',').to_owned())
+                .collect()
+        };
+        let [plain, done] = pair.sessions().map(names);
+        assert_eq!(plain, done, "{elements}");
+        pair.run(&format!("INSERT INTO k{at} VALUES (1,1,1), (2,2,2)"));
+        for rows in ["(3,1,2)", "(4,2,1)", "(1,2,7)", "(5,9,1)"] {
+            let sql =
+                format!("INSERT INTO k{at} VALUES {rows} ON DUPLICATE KEY UPDATE id = id + 100");
+            pair.same_if_done(&sql);
+            pair.same(&format!("SELECT * FROM k{at} ORDER BY id"));
+        }
+    }
+}
+
+/// MySQL compares the whole numbers of a list bit by bit as soon as something else is in it.
+fn whole_numbers_of_both_signs_beside_other_constants(kind: Kind) {
+    for with_engine in [false, true] {
+        let table = "CREATE TABLE t (id INT PRIMARY KEY, u BIGINT UNSIGNED {eq}, i INT {eq}, s BIGINT {eq, range})";
+        let Some(mut pair) = Pair::of(kind, with_engine, &[table]) else {
+            return;
+        };
+        pair.run("INSERT INTO t VALUES (1,18446744073709551615,1,1),(2,5,-1,-1),(3,1,NULL,9223372036854775807)");
+        let mut done = 0;
+        for column in ["u", "i", "s"] {
+            for list in [
+                "'1', -1",
+                "'1.0', -1",
+                "1e0, -1",
+                "1.5, -1",
+                "1, -1",
+                "-1, NULL",
+                "'x', -1",
+                "'1', 18446744073709551615",
+                "1, 18446744073709551615",
+                "1.0, 18446744073709551615, 5",
+                "'1', 5",
+                "1.5, 5",
+                "TRUE, -1",
+                "'1', '-1'",
+            ] {
+                for not in ["", "NOT "] {
+                    let sql =
+                        format!("SELECT id FROM t WHERE {column} {not}IN ({list}) ORDER BY id");
+                    done += u32::from(pair.same_if_done(&sql));
+                }
+            }
+        }
+        assert!(done > 50, "{done}");
     }
 }

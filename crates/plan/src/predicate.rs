@@ -234,7 +234,8 @@ impl Planner<'_> {
 
     /// The list or range that these constants are, if the kind of one may change what another
     /// means: for dates and times in both, for numbers that a double cannot hold in a BETWEEN,
-    /// which compares all of them as doubles if one is. `None` where the plan shows that they are
+    /// which compares all of them as doubles if one is, and for whole numbers in a list of MySQL's,
+    /// which forgets their signs beside others. `None` where the plan shows that they are
     /// of one kind. Those with the word DATE or TIMESTAMP stand beside their like only.
     fn among(&self, column: &ColumnUse, list: &[&Expr], range: bool) -> Planned<Option<Among>> {
         let is_moment = |e: &&&Expr| matches!(self.constant(e), Some((_, Source::Moment { .. })));
@@ -250,7 +251,9 @@ impl Planner<'_> {
         let ty = column.column().sql_type?;
         let is_date = ty.kind == Kind::Date;
         let exact = matches!(ty.kind, Kind::BigInt(_) | Kind::Decimal { .. });
-        if !(ty.is_temporal() || range && exact) || list.len() < 2 {
+        let is_mysql = self.request.settings.family == Family::MySql;
+        let forgets_signs = is_mysql && !range && ty.is_integer();
+        if !(ty.is_temporal() || range && exact || forgets_signs) || list.len() < 2 {
             return None;
         }
         let mut literals = list.iter().filter_map(|e| match self.constant(e) {
@@ -268,6 +271,7 @@ impl Planner<'_> {
         let first = first.unwrap_or(end);
         let known = match ty.is_temporal() {
             true => [LiteralKind::String, LiteralKind::String],
+            false if forgets_signs => [LiteralKind::Integer, LiteralKind::Integer],
             false => [LiteralKind::Integer, LiteralKind::Decimal],
         };
         let kinds = &self.request.template.literals[first..end];

@@ -17,7 +17,7 @@ use super::options::Partitions;
 use super::reader::Reader;
 use super::{DdlPiece, Pieces, Prefixed, Reference, schema_refusal};
 use crate::errors::{self, NotUnderstood, Refusal};
-use crate::planner::{Planned, identifier, quoted, refuse};
+use crate::planner::{Planned, identifier, refuse};
 
 /// An element of the body.
 struct Element {
@@ -347,7 +347,10 @@ impl<'a> Body<'a> {
                 out.sql(b", ");
             }
             match kind {
-                ElementKind::Protected(column) => out.0.push(DdlPiece::Definitions(*column)),
+                ElementKind::Protected(column) => {
+                    out.0.push(DdlPiece::Definitions(*column));
+                    self.write_own_keys(*column, &mut index_names, out)?;
+                }
                 ElementKind::ForeignKey => {
                     foreign_key::foreign_key(self.r, tokens, &this, &mut references, out)?;
                 }
@@ -387,17 +390,27 @@ impl<'a> Body<'a> {
         partitions.check(is_protected, has_own_key)
     }
 
-    /// Writes the keys that stand in the definitions of protected columns, behind all elements.
-    pub(super) fn write_own_keys(&self, out: &mut Pieces) -> Planned<()> {
-        for (key, index) in &self.own_keys {
-            let column = &self.columns[*index];
+    /// Writes the key that stands in the definition of a protected column, behind the column:
+    /// servers look at unique keys in the order in which they are defined, and make up names in
+    /// that order.
+    fn write_own_keys(
+        &self,
+        index: usize,
+        index_names: &mut IndexNames,
+        out: &mut Pieces,
+    ) -> Planned<()> {
+        for (key, _) in self.own_keys.iter().filter(|(_, of)| *of == index) {
+            let column = &self.columns[index];
             column.index_column_name().map_err(|e| schema_refusal(&e))?;
-            let head = match key {
-                OwnKey::Primary => ", PRIMARY KEY (".to_owned(),
-                OwnKey::Unique => format!(", UNIQUE KEY {}(", quoted(&column.name)),
-            };
-            out.sql(head.as_bytes());
-            out.0.push(DdlPiece::IndexColumn(*index));
+            match key {
+                OwnKey::Primary => out.sql(b", PRIMARY KEY"),
+                OwnKey::Unique => {
+                    out.sql(b", UNIQUE KEY");
+                    index_names.write_made_up(column.name.clone(), out);
+                }
+            }
+            out.sql(b" (");
+            out.0.push(DdlPiece::IndexColumn(index));
             out.sql(b")");
         }
         Ok(())

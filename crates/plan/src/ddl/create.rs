@@ -84,7 +84,6 @@ pub(crate) fn create_table<'a>(
     if body.columns.is_empty() && !rests_on_keys {
         return Ok((Action::Relay, None));
     }
-    body.write_own_keys(&mut out)?;
     body.write_guards(&mut out);
     if told.is_versioned && !body.columns.is_empty() {
         return versioned(&errors::DEFINITION);

@@ -34,7 +34,7 @@ impl IndexNames {
 
     /// Writes the name that the server would make up from the column's: it sees the physical one
     /// only.
-    fn write_made_up(&mut self, column: String, out: &mut Pieces) {
+    pub(super) fn write_made_up(&mut self, column: String, out: &mut Pieces) {
         if let Some(freed) = &self.freed {
             out.sql(b" ");
             out.0.push(DdlPiece::IndexName {

@@ -8,7 +8,7 @@ use onionskin_value::{
 use super::given::{Given, Origin, Wanted};
 use super::rules::is_early;
 use super::store::Complaints;
-use super::together::{Together, together};
+use super::together::{Together, forgets_signs, together};
 use super::{Binder, Bound};
 use crate::error::{Failure, Outcome};
 
@@ -27,6 +27,7 @@ impl<'a> Binder<'a> {
         };
         if self.among != Some((column, among)) {
             self.together = together(among, ty, &self.values, self.state.family);
+            self.forgets_signs = forgets_signs(among, ty, &self.values, self.state.family);
             self.among = Some((column, among));
         }
         let unlike = |why| Failure::refused(&errors::VALUE, format!("{} ({why})", used.path()));
@@ -36,6 +37,10 @@ impl<'a> Binder<'a> {
         self.as_doubles = self.together == Together::AsDoubles;
         let bound = self.coerce(column, source, false, row);
         self.as_doubles = false;
+        let is_beyond = matches!(bound, Ok(Bound::BelowAll | Bound::AboveAll));
+        if self.forgets_signs && is_beyond {
+            return Err(unlike("numbers of both signs beside other constants in IN"));
+        }
         // MySQL stores each of several constants in a DATE before it compares, which loses the
         // time, or is an error
         let is_date = ty.kind == Kind::Date && self.state.family == Family::MySql;

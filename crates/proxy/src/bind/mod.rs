@@ -113,6 +113,8 @@ pub(crate) struct Binder<'a> {
     among: Option<(usize, Among)>,
     /// What follows from it for its constants.
     together: Together,
+    /// Of the same constants: see [`together::forgets_signs`].
+    forgets_signs: bool,
     /// The number that is compared stands beside a double, or beside a text that is read as one.
     as_doubles: bool,
     pub plain_parameters: PlainParameters,
@@ -151,6 +153,7 @@ impl<'a> Binder<'a> {
             last_has_cell: false,
             among: None,
             together: Together::Alike,
+            forgets_signs: false,
             as_doubles: false,
             plain_parameters: PlainParameters::Literals,
             checks_moments: false,

@@ -78,15 +78,61 @@ pub(super) fn together(
     if temporal && family == Family::MariaDb {
         return Together::Alike;
     }
+    let mut sorts = sorts(among, values);
+    if temporal {
+        let is_time = matches!(ty.kind, Kind::Time { .. });
+        return moments(&mut sorts, among, is_time);
+    }
+    if !among.range {
+        return Together::Alike;
+    }
+    let mut exact = false;
+    let mut inexact = among.keywords;
+    for sort in sorts {
+        match sort {
+            Sort::Whole | Sort::Zero | Sort::BoundWhole | Sort::Decimal => exact = true,
+            _ => inexact = true,
+        }
+    }
+    match exact && inexact {
+        true => Together::AsDoubles,
+        false => Together::Alike,
+    }
+}
+
+/// Whether the server compares whole numbers of a list with a column of whole numbers bit by bit,
+/// so that -1 is the greatest number without a sign: MySQL, where constants of another kind stand
+/// beside them.
+pub(super) fn forgets_signs(
+    among: Among,
+    ty: &SqlType,
+    values: &Values<'_>,
+    family: Family,
+) -> bool {
+    if family != Family::MySql || among.range || !ty.is_integer() {
+        return false;
+    }
+    let (mut whole, mut others) = (among.keywords, false);
+    for sort in sorts(among, values) {
+        match sort {
+            Sort::Whole | Sort::Zero | Sort::BoundWhole => whole = true,
+            Sort::Null => {}
+            Sort::Decimal | Sort::Double | Sort::Text | Sort::Moment | Sort::Bytes => others = true,
+        }
+    }
+    whole && others
+}
+
+fn sorts<'v>(among: Among, values: &'v Values<'_>) -> impl Iterator<Item = Sort> + use<'v> {
     let is_parameter = |l: &&Literal| l.kind == LiteralKind::Parameter;
     let before = values.literals.iter().take(among.first);
     let mut bound = before.filter(is_parameter).count();
-    let mut sorts = values
+    values
         .literals
         .iter()
         .take(among.end)
         .skip(among.first)
-        .map(|literal| {
+        .map(move |literal| {
             let is_bound = values.variable(literal).is_some();
             if literal.kind == LiteralKind::Integer && is_bound {
                 return Sort::BoundWhole;
@@ -102,23 +148,7 @@ pub(super) fn together(
             let param = values.params.get(bound);
             bound += 1;
             param.map_or(Sort::Bytes, Sort::of_parameter)
-        });
-    if temporal {
-        let is_time = matches!(ty.kind, Kind::Time { .. });
-        return moments(&mut sorts, among, is_time);
-    }
-    let mut exact = false;
-    let mut inexact = among.keywords;
-    for sort in sorts {
-        match sort {
-            Sort::Whole | Sort::Zero | Sort::BoundWhole | Sort::Decimal => exact = true,
-            _ => inexact = true,
-        }
-    }
-    match exact && inexact {
-        true => Together::AsDoubles,
-        false => Together::Alike,
-    }
+        })
 }
 
 /// Those beside a date or a time, on MySQL.
