@@ -119,7 +119,7 @@ impl Policy {
                 columns,
             });
         }
-        rules.sort_by(|one, other| one.pattern.specificity().cmp(&other.pattern.specificity()));
+        rules.sort_by_key(|rule| rule.pattern.specificity());
         Ok(Self { rules })
     }
 

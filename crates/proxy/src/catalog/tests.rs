@@ -9,7 +9,7 @@ fn known(account: &Account, name: &str) -> bool {
 
 #[test]
 fn names_that_are_no_tables_are_forgotten_first() {
-    let account = Account::new(Rules::default());
+    let account = Account::new(Rules::default(), "");
     let table = Table {
         database: "app".into(),
         name: "t".into(),

@@ -127,7 +127,7 @@ impl Masks {
             all.sort_by_key(|columns| specificity(&columns.pattern));
             tables.push((pattern, all));
         }
-        tables.sort_by(|(one, _), (other, _)| one.specificity().cmp(&other.specificity()));
+        tables.sort_by_key(|(pattern, _)| pattern.specificity());
         Ok(Masks { tables })
     }
 
@@ -274,7 +274,10 @@ impl AccountMasks {
 mod tests {
     use super::*;
 
-    fn sections(text: &[(&str, &str, &[(&str, &str)])]) -> MaskSections {
+    /// A table, a column, and words by account.
+    type Entry<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+    fn sections(text: &[Entry<'_>]) -> MaskSections {
         let mut sections = MaskSections::new();
         for (table, column, words) in text {
             let words = words.iter().map(|(a, b)| (a.to_string(), b.to_string()));
@@ -296,7 +299,7 @@ mod tests {
         }
     }
 
-    fn masks(text: &[(&str, &str, &[(&str, &str)])]) -> Masks {
+    fn masks(text: &[Entry<'_>]) -> Masks {
         Masks::parse(&sections(text), &Policy::default()).unwrap()
     }
 
@@ -352,7 +355,7 @@ mod tests {
 
     #[test]
     fn sections_that_say_too_little_are_refused() {
-        let parse = |text: &[(&str, &str, &[(&str, &str)])]| {
+        let parse = |text: &[Entry<'_>]| {
             let error = Masks::parse(&sections(text), &Policy::default()).unwrap_err();
             error.to_string()
         };
