@@ -297,8 +297,13 @@ fn roles_count_as_they_are_set(kind: Kind) {
             assert_eq!(rows(&session.must(sql)), "Alice");
             let found = session.must("SELECT id FROM people WHERE name = 'Alice'");
             assert_eq!(rows(&found), "1");
+            let prepared = session.execute(sql, ()).expect("a result");
+            assert_eq!(rows(&prepared), "Alice");
             session.must("SET ROLE NONE");
             assert_eq!(rows(&session.must(sql)), "NULL");
+            // what was prepared with a role counts no longer without it
+            let prepared = session.execute(sql, ()).expect("a result");
+            assert_eq!(rows(&prepared), "NULL");
             let probe = "SELECT id FROM people WHERE name = 'Alice'";
             assert_eq!(session.must_fail(probe), 1143);
         }

@@ -55,6 +55,7 @@ impl Account {
         Ok(Arc::new(KeyedPlan {
             plan,
             keys: PlanKeys::new(ciphers, shows),
+            snapshot: self.number,
             generation,
             edition: self.rules.edition,
             shown: RwLock::default(),

@@ -52,6 +52,9 @@ pub(crate) use temporary::folded;
 /// none.
 const NAMES: usize = 16_384;
 
+/// The next snapshot's number.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
 /// All accounts of the proxy.
 #[derive(Default)]
 pub(crate) struct Accounts {
@@ -194,6 +197,9 @@ impl Entry {
 
 /// One account's view of the schema.
 pub(crate) struct Account {
+    /// No other snapshot of this program has it: another account, or the same with other roles,
+    /// may be in the same generation.
+    number: u64,
     /// The names that there are.
     pub lists: RwLock<Lists>,
     /// What is known of the names that statements have. Taken after `lists`, where both are.
@@ -218,6 +224,7 @@ impl Account {
         // plans that this account makes rest on the pins as they are now
         let seen = rules.pins.as_ref().map_or(0, |pins| pins.version());
         Account {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             generation: AtomicU64::new(rules.first_generation()),
             masks: rules.masks.of(name),
             rules,
@@ -289,6 +296,12 @@ impl Account {
 
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Whether a plan was made from this snapshot, and nothing is known that it does not know.
+    #[inline]
+    pub fn is_fresh(&self, keyed: &KeyedPlan) -> bool {
+        keyed.snapshot == self.number && keyed.generation == self.generation()
     }
 
     /// Whether a plan was made under the rules of this snapshot.

@@ -28,6 +28,8 @@ pub(crate) struct KeyedPlan {
     pub plan: Plan,
     /// A cipher for each of the plan's columns.
     pub keys: PlanKeys,
+    /// The number of the account's snapshot that it was made from.
+    pub snapshot: u64,
     /// Of what was known of tables when it was made.
     pub generation: u64,
     /// Of the rules that it was made under.

@@ -53,7 +53,7 @@ impl Session {
 
     fn recalled_plan(&mut self, sql: &[u8]) -> Outcome<Arc<KeyedPlan>> {
         if let Some(found) = self.space.get(&self.template.key)
-            && found.generation == self.account.generation()
+            && self.account.is_fresh(&found)
             && self.pinned_hold(&found, sql)
         {
             if self.account.is_due(&found) && found.plan.facts.question.asks() {
@@ -92,7 +92,7 @@ impl Session {
                 s.account.renew_for(&mut s.server, keys, family, keyed)
             })?;
         }
-        Ok(keyed.generation == self.account.generation())
+        Ok(self.account.is_fresh(keyed))
     }
 
     pub fn look_up(&mut self, names: &[TableName]) -> Outcome<bool> {

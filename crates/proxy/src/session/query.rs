@@ -84,7 +84,7 @@ impl Session {
         self.diagnostics.clear();
         // the common case: a plan is at hand and nothing protected is near
         if let Some(found) = known
-            && found.generation == self.account.generation()
+            && self.account.is_fresh(&found)
             && matches!(found.plan.action, Action::Relay)
             && !self.account.is_due(&found)
             && !self.functions.opens()
@@ -175,8 +175,7 @@ impl Session {
             _ => None,
         };
         // another session may have been faster to see the change
-        let changed =
-            self.look_up(&keyed.plan.names)? || self.account.generation() != keyed.generation;
+        let changed = self.look_up(&keyed.plan.names)? || !self.account.is_fresh(keyed);
         tracing::debug!(names = ?keyed.plan.names, changed, "a statement has failed as on other tables");
         if !changed && !matches!(done, Err(Failure::Stale)) {
             self.current.interfered = true;
