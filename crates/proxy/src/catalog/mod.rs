@@ -146,9 +146,6 @@ impl Accounts {
     /// are what they were.
     pub fn private_after(&self, before: &Account, name: &str) -> Arc<Account> {
         let mut account = Account::private(self.rules.clone(), name);
-        // no plan from before counts as fresh
-        let generation = account.generation.get_mut();
-        *generation = (*generation).max(before.generation() + 1);
         account.temporary = before.temporary.as_ref().map(TemporaryTables::copy);
         self.keep_private(account)
     }

@@ -126,7 +126,7 @@ impl Check<'_> {
         let naming = naming(sql, mode, &names);
         let named = || {
             let of = self.masked.iter();
-            let mut of = of.filter(|used| memmem_folded(sql, &used.column().name));
+            let mut of = of.filter(|used| mentions(sql, &used.column().name));
             self.refused(of.next().unwrap_or(first))
         };
         if naming == Naming::Used {
@@ -175,7 +175,8 @@ impl Check<'_> {
     }
 }
 
-fn memmem_folded(sql: &[u8], name: &str) -> bool {
+/// Whether a name stands anywhere in a statement, for the error's words.
+fn mentions(sql: &[u8], name: &str) -> bool {
     let sql = sql.to_ascii_lowercase();
     memmem::find(&sql, name.to_lowercase().as_bytes()).is_some()
 }
@@ -194,7 +195,7 @@ fn times(text: &[Piece], name: &[u8]) -> usize {
 fn texts(plan: &Plan) -> Vec<&Text> {
     let mut texts: Vec<&Text> = plan.probe.iter().chain(&plan.insert_only).collect();
     match &plan.action {
-        Action::Server { text, .. } | Action::Show { text, .. } => texts.push(text),
+        Action::Server { text, .. } => texts.push(text),
         Action::Finish(finish) => texts.push(&finish.text),
         Action::Update(update) => {
             texts.extend([&update.select, &update.plain]);
@@ -213,6 +214,7 @@ fn texts(plan: &Plan) -> Vec<&Text> {
         | Action::Define(_)
         | Action::Copy(_)
         | Action::Refit(_)
+        | Action::Show { .. }
         | Action::ByName(_)
         | Action::Refuse(_) => {}
     }

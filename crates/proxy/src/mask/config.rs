@@ -133,14 +133,19 @@ impl Masks {
 
     /// What they say of an account, as [`State::account`](crate::state::State) has it.
     pub(crate) fn of(&self, account: &str) -> AccountMasks {
-        let account = Identity::parse(account);
+        let readings = Identity::readings(account);
+        // of several readings, the one that shows least
+        let sees = |shows: &[(Whom, Show)]| {
+            let seen = readings.iter().map(|reading| reading.sees(shows));
+            seen.max_by_key(|show| show.rank()).unwrap_or(Show::Refuse)
+        };
         let tables: Vec<_> = self
             .tables
             .iter()
             .map(|(pattern, columns)| {
                 let columns = columns
                     .iter()
-                    .map(|columns| (columns.pattern.clone(), account.sees(&columns.shows)));
+                    .map(|columns| (columns.pattern.clone(), sees(&columns.shows)));
                 (pattern.clone(), columns.collect::<Vec<_>>())
             })
             .collect();
@@ -160,22 +165,33 @@ struct Identity<'a> {
 
 impl<'a> Identity<'a> {
     /// From `user@host`, and perhaps ` as ` and what `CURRENT_ROLE()` says: on MariaDB a role's
-    /// name, on MySQL a list of quoted names with hosts, or `NONE`.
-    fn parse(account: &'a str) -> Self {
-        // what stands behind " as " in a user's name has a host behind it
-        let parts = account.rsplit_once(" as ");
-        let parts = parts.filter(|(_, roles)| !roles.contains('@') || roles.starts_with('`'));
-        let Some((account, roles)) = parts else {
-            return Identity {
+    /// name, on MySQL a list of quoted names with hosts, or `NONE`. Names of users and roles may
+    /// hold ` as ` and `@`: then there are several readings.
+    fn readings(account: &'a str) -> Vec<Self> {
+        const BETWEEN: &str = " as ";
+        let parts = account.match_indices(BETWEEN);
+        let parts = parts.map(|(at, _)| (&account[..at], &account[at + BETWEEN.len()..]));
+        let parts: Vec<_> = parts.filter(|(account, _)| account.contains('@')).collect();
+        let mut readings: Vec<Self> = parts
+            .iter()
+            .map(|&(account, roles)| Identity {
+                account,
+                roles: match roles.starts_with('`') {
+                    false => vec![roles.to_owned()],
+                    true => quoted_names(roles),
+                },
+            })
+            .collect();
+        // no host has blanks in it, and MySQL's roles are quoted
+        let is_host = |behind: &str| !behind.contains(BETWEEN);
+        let has_no_role = account.rsplit('@').next().is_some_and(is_host);
+        if has_no_role && !parts.iter().any(|(_, roles)| roles.starts_with('`')) {
+            readings.push(Identity {
                 account,
                 roles: Vec::new(),
-            };
-        };
-        let roles = match roles.starts_with('`') {
-            false => vec![roles.to_owned()],
-            true => quoted_names(roles),
-        };
-        Identity { account, roles }
+            });
+        }
+        readings
     }
 
     fn user(&self) -> &str {
@@ -329,6 +345,30 @@ mod tests {
         // names that look like roles
         assert_eq!(sees("x as auditor@%"), Show::Null);
         assert_eq!(sees("auditor@%"), Show::Null);
+    }
+
+    #[test]
+    fn names_with_blanks_and_hosts_in_them_show_no_more() {
+        let masks = masks(&[(
+            "app.*",
+            "email",
+            &[("support@%", "null"), ("role:q", "clear"), ("*", "clear")],
+        )]);
+        let sees = |account: &str| masks.of(account).show(&table("users", false), "email");
+        assert_eq!(sees("support@%"), Show::Null);
+        assert_eq!(sees("ann@%"), Show::Clear);
+        for role in [
+            "r",
+            "r@x",
+            "p as q",
+            "r@x as q",
+            "`r",
+            "NONE",
+            "`q`@`%`",
+            "`p as q`@`%`",
+        ] {
+            assert_eq!(sees(&format!("support@% as {role}")), Show::Null, "{role}");
+        }
     }
 
     #[test]
