@@ -12,21 +12,23 @@ use std::{
 
 use onionskin_keys::Suite;
 use onionskin_proxy::{
-    Backend, EnginePlace, FinishLimits, FunctionsConfig, LoginLimits, MaskError, MaskSections,
-    Masks, Network, ScratchConfig, SessionLimits, SlowLimits,
+    Backend, CertificateRules, EnginePlace, FinishLimits, FunctionsConfig, ListenAddress,
+    LoginLimits, MaskError, MaskSections, Masks, Network, ScratchConfig, SessionLimits, SlowLimits,
 };
 use onionskin_schema::{Policy, SchemaError};
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::admin::AdminAddress;
 use crate::audit_section::AuditSection;
 use crate::error::CommandError;
 use crate::flattened::flattened;
 use crate::functions_section::FunctionsSection;
 use crate::scratch_section::ScratchSection;
+use crate::tls_section::ClientTls;
 
 /// Where the proxy listens unless it is told otherwise.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:3307";
+/// Addresses that the proxy listens on, at most.
+const MOST_ADDRESSES: usize = 8;
 /// Where the server is expected unless it is told otherwise.
 pub const DEFAULT_BACKEND: &str = "127.0.0.1:3306";
 
@@ -85,11 +87,12 @@ pub enum ConfigError {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
-    #[serde(default = "default_listen")]
-    listen: String,
+    #[serde(default = "default_listen", deserialize_with = "addresses")]
+    listen: Vec<ListenAddress>,
     #[serde(default = "default_backend", deserialize_with = "parsed")]
     backend: Backend,
-    admin: Option<AdminAddress>,
+    #[serde(default, deserialize_with = "some_parsed")]
+    admin: Option<ListenAddress>,
     admin_token_file: Option<PathBuf>,
     control: Option<PathBuf>,
     handover_seconds: Option<u32>,
@@ -109,7 +112,11 @@ struct Content {
     tls: Option<ClientTls>,
     backend_tls: Option<BackendTlsMode>,
     backend_ca: Option<PathBuf>,
+    backend_cert: Option<PathBuf>,
+    backend_key: Option<PathBuf>,
     backend_rsa_key: Option<PathBuf>,
+    #[serde(default)]
+    backend_proxy_protocol: bool,
     login_seconds: Option<NonZeroU32>,
     max_logins: Option<NonZeroU32>,
     max_logins_per_address: Option<NonZeroU32>,
@@ -145,36 +152,6 @@ enum Entry {
     Word(String),
 }
 
-/// `[tls]`: what the proxy shows its clients. Paths are relative to the configuration file.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ClientTls {
-    /// Certificate, followed by those of the authorities between if there are any; PEM.
-    pub cert: Option<PathBuf>,
-    /// Its private key; PEM.
-    pub key: Option<PathBuf>,
-    /// Clients without TLS are not let in.
-    #[serde(default)]
-    pub require: bool,
-    /// Clients have to show a certificate of this authority; PEM.
-    pub client_ca: Option<PathBuf>,
-    /// The oldest version that is spoken.
-    #[serde(default)]
-    pub min_version: TlsVersion,
-}
-
-/// `[tls] min_version`
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub enum TlsVersion {
-    /// TLS 1.2
-    #[default]
-    #[serde(rename = "1.2")]
-    Tls12,
-    /// TLS 1.3
-    #[serde(rename = "1.3")]
-    Tls13,
-}
-
 /// `backend_tls`: how far the connection to the server is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -194,12 +171,12 @@ pub enum BackendTlsMode {
 pub struct ConfigFile {
     /// Where it was read from.
     pub path: PathBuf,
-    /// `HOST:PORT`
-    pub listen: String,
+    /// `listen`: one or several.
+    pub listen: Vec<ListenAddress>,
     /// The server.
     pub backend: Backend,
     /// `admin`
-    pub admin: Option<AdminAddress>,
+    pub admin: Option<ListenAddress>,
     /// `admin_token_file`
     pub admin_token_file: Option<PathBuf>,
     /// `control`: the socket for `onionskin reload`, and for a program that takes over.
@@ -226,6 +203,14 @@ pub struct ConfigFile {
     pub backend_tls: Option<BackendTlsMode>,
     /// `backend_ca`
     pub backend_ca: Option<PathBuf>,
+    /// `backend_cert`: what the proxy shows the server.
+    pub backend_cert: Option<PathBuf>,
+    /// `backend_key`
+    pub backend_key: Option<PathBuf>,
+    /// `backend_proxy_protocol`: the server is told where clients are.
+    pub backend_proxy_protocol: bool,
+    /// `[tls.accounts]`
+    pub certificates: CertificateRules,
     /// `backend_rsa_key`
     pub backend_rsa_key: Option<PathBuf>,
     /// `login_seconds`, `max_logins`, `max_logins_per_address`
@@ -279,6 +264,11 @@ impl ConfigFile {
             path: path.to_owned(),
             source,
         })?;
+        let rules = content.tls.as_ref().map(ClientTls::certificate_rules);
+        let certificates = rules.transpose().map_err(|text| ConfigError::Tls {
+            path: path.to_owned(),
+            text,
+        })?;
         Ok(Self {
             path: path.to_owned(),
             listen: content.listen,
@@ -299,6 +289,10 @@ impl ConfigFile {
             tls: content.tls,
             backend_tls: content.backend_tls,
             backend_ca: content.backend_ca,
+            backend_cert: content.backend_cert,
+            backend_key: content.backend_key,
+            backend_proxy_protocol: content.backend_proxy_protocol,
+            certificates: certificates.unwrap_or_default(),
             backend_rsa_key: content.backend_rsa_key,
             login: login_limits(
                 content.login_seconds,
@@ -367,19 +361,13 @@ impl ConfigFile {
 
     /// The files whose content is a part of the configuration, by their settings.
     pub fn files(&self) -> Vec<(String, PathBuf)> {
-        let tls = self.tls.iter().flat_map(|tls| {
-            let files = [
-                ("tls.cert", &tls.cert),
-                ("tls.key", &tls.key),
-                ("tls.client_ca", &tls.client_ca),
-            ];
-            let named = files.map(|(name, path)| Some((name.to_owned(), path.as_ref()?)));
-            named.into_iter().flatten()
-        });
+        let tls = self.tls.iter().flat_map(ClientTls::files);
         let others = [
             ("admin_token_file", &self.admin_token_file),
             ("pins", &self.pins),
             ("backend_ca", &self.backend_ca),
+            ("backend_cert", &self.backend_cert),
+            ("backend_key", &self.backend_key),
             ("backend_rsa_key", &self.backend_rsa_key),
         ];
         let others = others
@@ -500,8 +488,32 @@ fn policy(
     Ok(policy)
 }
 
-fn default_listen() -> String {
-    DEFAULT_LISTEN.into()
+fn default_listen() -> Vec<ListenAddress> {
+    DEFAULT_LISTEN.parse().into_iter().collect()
+}
+
+/// One address or several.
+fn addresses<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ListenAddress>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Given {
+        One(String),
+        Several(Vec<String>),
+    }
+    let texts = match Given::deserialize(from) {
+        Ok(Given::One(text)) => vec![text],
+        Ok(Given::Several(texts)) => texts,
+        Err(_) => return Err(D::Error::custom("an address, or a list of addresses")),
+    };
+    if texts.is_empty() || texts.len() > MOST_ADDRESSES {
+        return Err(D::Error::custom(format!(
+            "there must be an address, and at most {MOST_ADDRESSES}"
+        )));
+    }
+    let addresses = texts.iter().map(|text| text.parse());
+    addresses
+        .collect::<Result<_, _>>()
+        .map_err(D::Error::custom)
 }
 
 fn default_backend() -> Backend {
@@ -529,6 +541,14 @@ fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Durati
 }
 
 /// Whatever has a form as text.
+fn some_parsed<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: std::str::FromStr<Err: std::fmt::Display>,
+{
+    parsed(deserializer).map(Some)
+}
+
 fn parsed<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -543,6 +563,7 @@ where
 mod tests {
     use super::*;
     use crate::config_template::template;
+    use crate::sockets::listed;
 
     fn parse(text: &str) -> Result<ConfigFile, String> {
         ConfigFile::parse(Path::new("dir/onionskin.toml"), text).map_err(|error| error.to_string())
@@ -571,7 +592,7 @@ mod tests {
             "#,
         )
         .expect("sound");
-        assert_eq!(config.listen, "127.0.0.1:3310");
+        assert_eq!(listed(&config.listen), "127.0.0.1:3310");
         assert_eq!(config.suite, Suite::Sm);
         assert_eq!(config.keys, "file:other.json");
         assert_eq!(config.backend_tls, Some(BackendTlsMode::Never));
@@ -584,7 +605,7 @@ mod tests {
     fn an_empty_file_means_the_defaults() {
         let config = parse("").expect("sound");
         assert_eq!(
-            (config.listen.as_str(), config.keys.as_str()),
+            (listed(&config.listen).as_str(), config.keys.as_str()),
             (DEFAULT_LISTEN, "file:keys.json")
         );
         assert!(config.policy.is_empty() && config.tls.is_none() && config.backend_tls.is_none());
@@ -596,7 +617,7 @@ mod tests {
         assert!(matches!(auto.scratch, Some(ScratchSection::Auto { .. })));
         for backend in [DEFAULT_BACKEND, "unix:/a \"strange\"/path"] {
             let config = parse(&template(backend, false)).expect("sound");
-            assert_eq!(config.listen, DEFAULT_LISTEN);
+            assert_eq!(config.listen, default_listen());
             assert_eq!(config.suite, Suite::Aes);
             assert!(
                 config.policy.is_empty() && config.tls.is_none() && config.backend_tls.is_none()

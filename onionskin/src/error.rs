@@ -73,7 +73,9 @@ pub enum CommandError {
         source: io::Error,
     },
     /// The name in `listen` stands for no address.
-    #[error("listen = \"{address}\" is not HOST:PORT: {source}; write for example 127.0.0.1:3307")]
+    #[error(
+        "listen: {address} stands for no address of this machine: {source}; write for example 127.0.0.1:3307"
+    )]
     ListenAddress {
         /// The setting.
         address: String,

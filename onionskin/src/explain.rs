@@ -4,7 +4,6 @@
 use std::{
     fs,
     io::{Read, stdin},
-    net::{SocketAddr, ToSocketAddrs},
     path::PathBuf,
     sync::Arc,
 };
@@ -12,8 +11,8 @@ use std::{
 use clap::Args;
 use onionskin_keys::KeySet;
 use onionskin_proxy::{
-    Backend, BackendTls, Config, EnginePlace, Explained, FinishLimits, LoginLimits, Masks,
-    SessionLimits, SlowLimits, Whereabouts, explain, statements,
+    Backend, BackendTls, CertificateRules, Config, EnginePlace, Explained, FinishLimits,
+    ListenAddress, LoginLimits, Masks, SessionLimits, SlowLimits, Whereabouts, explain, statements,
 };
 use onionskin_rowstream::session::SqlError;
 use onionskin_schema::{Policy, Table, TableName};
@@ -91,7 +90,6 @@ impl Explain {
         let pins = pins(&file, &keys)?;
         let functions = file.functions()?;
         let config = Config {
-            listen: file.listen,
             backend,
             keys: Arc::new(keys),
             suite: file.suite,
@@ -103,6 +101,8 @@ impl Explain {
             proxy_networks: Vec::new(),
             requires_tls: false,
             client_authority: None,
+            certificates: CertificateRules::default(),
+            tells_clients: false,
             backend_tls: BackendTls::Never,
             backend_rsa_key: None,
             login: LoginLimits::default(),
@@ -184,25 +184,10 @@ fn unread(error: SqlError) -> CommandError {
 }
 
 /// The proxy shows tables as applications see them, so nothing can be explained by what it says.
-fn not_the_proxy(backend: &Backend, listen: &str) -> Result<(), CommandError> {
-    let Backend::Tcp { host, port } = backend else {
-        return Ok(());
-    };
-    let addresses = |name: &str| -> Vec<SocketAddr> {
-        name.to_socket_addrs()
-            .map(Iterator::collect)
-            .unwrap_or_default()
-    };
-    let there = addresses(&format!("{host}:{port}"));
-    let is_here = addresses(listen).iter().any(|listen| {
-        there.iter().any(|address| {
-            let any = listen.ip().is_unspecified() && address.ip().is_loopback();
-            address.port() == listen.port() && (any || address.ip() == listen.ip())
-        })
-    });
-    match is_here {
+fn not_the_proxy(backend: &Backend, listen: &[ListenAddress]) -> Result<(), CommandError> {
+    match listen.iter().any(|address| address.answers(backend)) {
         true => Err(CommandError::Arguments(format!(
-            "{host}:{port} is where this configuration's proxy listens: explain asks the server itself; see --backend"
+            "{backend} is where this configuration's proxy listens: explain asks the server itself; see --backend"
         ))),
         false => Ok(()),
     }

@@ -76,6 +76,7 @@ mod stream_keys;
 mod termination;
 mod tied;
 mod tls;
+mod tls_section;
 mod trial_start;
 mod verify;
 

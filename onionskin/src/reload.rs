@@ -21,6 +21,7 @@ use crate::{
     error::CommandError,
     home, logging,
     setup::{Given, Setup},
+    sockets::listed,
 };
 
 /// Have the running proxy read its configuration, keys and certificates anew
@@ -91,7 +92,7 @@ impl Check {
         println!(
             "{}: sound. A start listens on {} and leads to {}.",
             path.display(),
-            setup.config.listen,
+            listed(Given::default().addresses(&file)),
             setup.config.backend
         );
         let Some(socket) = file.control_path() else {

@@ -1,7 +1,6 @@
 //! `onionskin serve`: the proxy, and the private server behind it if it is to have one.
 
 use std::{
-    net::ToSocketAddrs,
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     sync::Arc,
@@ -9,7 +8,9 @@ use std::{
 
 use clap::Args;
 use onionskin_audit::AuditLog;
-use onionskin_proxy::{AuditConfig, Backend, EnginePlace, Proxy, Whereabouts};
+use onionskin_proxy::{
+    AuditConfig, Backend, Bound, EnginePlace, ListenAddress, Manner, Proxy, Whereabouts,
+};
 use signal_hook::iterator::Signals;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -42,9 +43,9 @@ pub struct Serve {
     /// The configuration [default: onionskin.toml]
     #[arg(short = 'c', value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where clients connect: host:port
+    /// Where clients connect: host:port or unix:/path; may be given several times
     #[arg(long, value_name = "ADDR")]
-    listen: Option<String>,
+    listen: Vec<ListenAddress>,
     /// The server: host:port or unix:/path
     #[arg(long, value_name = "ADDR")]
     backend: Option<String>,
@@ -114,11 +115,11 @@ impl Serve {
         if let Some((engine, _)) = &own_engine {
             given.engine = Some(engine.clone());
         }
-        let address = given.address(&file);
-        let local = is_local(&address)?;
+        let addresses = given.addresses(&file).to_vec();
+        let open = open_address(&addresses)?;
         let mut setup = Setup::read(&file, &given)?;
         let mut sockets = sockets::Given::find(&file, self.take_over, passed)?;
-        let listener = sockets.listener(&address)?;
+        let listeners = sockets.listeners(&addresses)?;
         let admin = Admin::bind(&file, setup.token.take(), sockets.take("admin")?)?;
         let control = file.control_path();
         let control = match control {
@@ -126,7 +127,7 @@ impl Serve {
             None => None,
         };
 
-        let servers = self.start_servers(&file, &address, local, termination)?;
+        let servers = self.start_servers(&file, open, termination)?;
         if let Some(server) = &servers.server {
             given.server = Some(server.socket().to_owned());
             given.engine = servers.engine.as_ref().map(|engine| GivenEngine {
@@ -134,7 +135,7 @@ impl Serve {
                 is_argument: false,
             });
             setup = Setup::read(&file, &given)?;
-        } else if matches!(setup.config.backend, Backend::Unix(_)) && !local {
+        } else if matches!(setup.config.backend, Backend::Unix(_)) && open.is_some() {
             tracing::warn!(
                 "the server is reached over a Unix socket, and the proxy from other machines: accounts that are \
                  recognized by their system user (unix_socket, auth_socket) see the proxy's, so that everybody can use the one of that name"
@@ -144,21 +145,18 @@ impl Serve {
         setup.config.audit = audit.clone();
         let begun = Beginning::of(&setup);
         let backend = setup.config.backend.to_string();
-        let bound = match listener {
-            Some(listener) => Proxy::on(listener, setup.config),
-            None => Proxy::bind(setup.config),
-        };
-        let proxy = bound.map_err(|source| CommandError::Listen { address, source })?;
+        let listeners = bind_rest(&addresses, listeners)?;
+        let proxy = Proxy::on(listeners, setup.config).map_err(system("listening"))?;
         let reloader = Reloader::new(&file.path, given, begun, proxy.reload());
-        let socket = proxy.socket().map_err(system("duplicating a socket"))?;
         let has_servers = self.private.is_some();
         let service = Service::new(
             reloader,
             proxy.stopper(),
-            socket,
+            proxy.listeners(),
             file.handover,
             has_servers,
         );
+        let service = service.map_err(system("duplicating a socket"))?;
         if admin.is_some() || control.is_some() {
             let observer = proxy.observer().map_err(system("watching the server"))?;
             service.keep_observer(Arc::new(observer));
@@ -178,7 +176,9 @@ impl Serve {
             .map_err(system("waiting for signals"))?;
         let ends = service.clone();
         termination.on_signal(move || ends.begin_to_end());
-        tracing::info!("listening on {}", proxy.local_addr());
+        for listener in proxy.listeners() {
+            tracing::info!("listening on {listener}");
+        }
         notify::ready();
         let own_engine = own_engine
             .map(|(engine, base)| {
@@ -213,8 +213,7 @@ impl Serve {
     fn start_servers(
         &self,
         file: &ConfigFile,
-        address: &str,
-        local: bool,
+        open: Option<&ListenAddress>,
         termination: &Termination,
     ) -> Result<Servers, CommandError> {
         let Some(folder) = &self.private else {
@@ -227,8 +226,8 @@ impl Serve {
             servers.engine = Some(PrivateServer::start(scratch, termination)?);
         }
         let server = PrivateServer::start(installation, termination)?;
-        if !local && root_is_open(server.socket()) {
-            let address = address.to_owned();
+        if let Some(address) = open.filter(|_| root_is_open(server.socket())) {
+            let address = address.to_string();
             return Err(CommandError::OpenRoot { address });
         }
         servers.server = Some(server);
@@ -335,13 +334,32 @@ pub fn parse_backend(text: &str) -> Result<Backend, CommandError> {
         .map_err(|error| CommandError::BackendAddress(error.to_string()))
 }
 
-/// Whether only this machine can reach the address.
-fn is_local(address: &str) -> Result<bool, CommandError> {
-    let mut found = address
-        .to_socket_addrs()
-        .map_err(|source| CommandError::ListenAddress {
-            address: address.to_owned(),
-            source,
-        })?;
-    Ok(found.all(|address| address.ip().is_loopback()))
+/// The first address that other machines can reach.
+fn open_address(addresses: &[ListenAddress]) -> Result<Option<&ListenAddress>, CommandError> {
+    for address in addresses {
+        let is_local = address
+            .is_local()
+            .map_err(|source| CommandError::ListenAddress {
+                address: address.to_string(),
+                source,
+            })?;
+        if !is_local {
+            return Ok(Some(address));
+        }
+    }
+    Ok(None)
+}
+
+/// Binds the addresses that no socket was given for.
+fn bind_rest(
+    addresses: &[ListenAddress],
+    given: Vec<Option<Bound>>,
+) -> Result<Vec<Bound>, CommandError> {
+    let bind = |(address, given): (&ListenAddress, Option<Bound>)| match given {
+        Some(bound) => Ok(bound),
+        None => address
+            .bind(Manner::CLIENTS)
+            .map_err(|source| sockets::cannot_listen(address, source)),
+    };
+    addresses.iter().zip(given).map(bind).collect()
 }

@@ -1,7 +1,6 @@
 //! A proxy that serves, and what its operator has it do: read its configuration anew, hand its
 //! sockets over to a new program, start that program itself.
 
-use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -11,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use onionskin_proxy::{Observer, Stopper};
+use onionskin_proxy::{Bound, Observer, SocketFile, Stopper};
 use parking_lot::Mutex;
 use signal_hook::{
     consts::{SIGHUP, SIGUSR2},
@@ -24,6 +23,7 @@ use crate::{
     differences::Difference,
     error::CommandError,
     reload::{Done, Reloader},
+    sockets::listener_names,
 };
 
 /// The argument of a program that takes over.
@@ -34,7 +34,7 @@ pub struct Service {
     reloader: Reloader,
     stopper: Stopper,
     /// Where clients connect.
-    listener: Mutex<Option<TcpListener>>,
+    listeners: Mutex<Vec<Listening>>,
     admin: Mutex<Option<admin::Served>>,
     observer: Mutex<Option<Arc<Observer>>>,
     control: Mutex<Option<control::Served>>,
@@ -51,6 +51,32 @@ pub struct Service {
     is_given: AtomicBool,
 }
 
+/// A second handle on a socket that clients connect to.
+struct Listening {
+    /// Until nobody is accepted any more: it would leave clients waiting.
+    socket: Option<OwnedFd>,
+    /// The file of a Unix socket.
+    file: Option<SocketFile>,
+}
+
+impl Listening {
+    fn of(bound: &Bound) -> std::io::Result<Listening> {
+        Ok(Listening {
+            socket: Some(bound.duplicate()?),
+            file: bound.file().cloned(),
+        })
+    }
+
+    /// Nobody is accepted any more; another program may be.
+    fn close(&mut self, file_stays: bool) {
+        self.socket = None;
+        match self.file.take() {
+            Some(file) if !file_stays => file.remove(),
+            _ => {}
+        }
+    }
+}
+
 /// What a reload does while another one goes on, or a new program takes over.
 #[derive(Clone, Copy)]
 enum Turn {
@@ -65,14 +91,16 @@ impl Service {
     pub fn new(
         reloader: Reloader,
         stopper: Stopper,
-        listener: TcpListener,
+        listeners: &[Bound],
         patience: Duration,
         has_servers: bool,
-    ) -> Arc<Service> {
-        Arc::new(Service {
+    ) -> std::io::Result<Arc<Service>> {
+        let listeners = listeners.iter().map(Listening::of);
+        let listeners = listeners.collect::<std::io::Result<_>>()?;
+        Ok(Arc::new(Service {
             reloader,
             stopper,
-            listener: Mutex::new(Some(listener)),
+            listeners: Mutex::new(listeners),
             admin: Mutex::default(),
             observer: Mutex::default(),
             control: Mutex::default(),
@@ -82,7 +110,7 @@ impl Service {
             is_ending: AtomicBool::new(false),
             is_offered: AtomicBool::new(false),
             is_given: AtomicBool::new(false),
-        })
+        }))
     }
 
     /// The administration address, while it is served.
@@ -136,8 +164,9 @@ impl Service {
     /// The proxy takes no more clients, and does nothing for its operator any more.
     pub fn begin_to_end(&self) {
         self.is_ending.store(true, Ordering::SeqCst);
-        // a second handle would leave clients waiting
-        self.listener.lock().take();
+        for listening in &mut *self.listeners.lock() {
+            listening.socket = None;
+        }
         self.stopper.stop();
     }
 
@@ -149,6 +178,9 @@ impl Service {
             let _answered = self.turn.lock();
         }
         let is_offered = self.is_offered.load(Ordering::SeqCst);
+        for listening in &mut *self.listeners.lock() {
+            listening.close(is_offered);
+        }
         let (mut admin, mut control) = (self.admin.lock(), self.control.lock());
         if is_offered {
             // It serves by them when this one has ended. Should it fail, the next start removes
@@ -257,46 +289,45 @@ impl Service {
             );
         }
         let own = |socket: Option<BorrowedFd<'_>>| socket?.try_clone_to_owned().ok();
-        let sockets = [
-            (
-                "listen",
-                own(self.listener.lock().as_ref().map(AsFd::as_fd)),
-            ),
-            (
-                "admin",
-                own(self.admin.lock().as_ref().and_then(|a| a.socket())),
-            ),
-            (
-                "control",
-                own(self.control.lock().as_ref().and_then(|c| c.socket())),
-            ),
-        ];
-        let sockets: handover::Sockets<OwnedFd> = sockets
-            .into_iter()
-            .filter_map(|(name, socket)| Some((name.to_owned(), socket?)))
-            .collect();
+        let (mut sockets, mut kept) = (handover::Sockets::new(), Vec::new());
+        let mut add = |name: String, socket: Option<OwnedFd>, file_stays: bool| {
+            if file_stays {
+                kept.push(name.clone());
+            }
+            sockets.extend(socket.map(|socket| (name, socket)));
+        };
+        {
+            let listeners = self.listeners.lock();
+            for (name, listening) in listener_names(listeners.len()).zip(&*listeners) {
+                let file_stays = listening.file.as_ref().is_some_and(SocketFile::stays);
+                add(
+                    name,
+                    own(listening.socket.as_ref().map(AsFd::as_fd)),
+                    file_stays,
+                );
+            }
+            if let Some(admin) = &*self.admin.lock() {
+                add("admin".into(), own(admin.socket()), admin.file_stays());
+            }
+            if let Some(control) = &*self.control.lock() {
+                add(
+                    "control".into(),
+                    own(control.socket()),
+                    control.file_stays(),
+                );
+            }
+        }
         tracing::info!("a new program takes over: it gets the sockets");
-        let kept = [
-            (
-                "admin",
-                self.admin.lock().as_ref().is_some_and(|a| a.file_stays()),
-            ),
-            (
-                "control",
-                self.control.lock().as_ref().is_some_and(|c| c.file_stays()),
-            ),
-        ];
-        let kept: Vec<&str> = kept
-            .iter()
-            .filter_map(|(name, stays)| stays.then_some(*name))
-            .collect();
         self.is_offered.store(true, Ordering::SeqCst);
         let given = handover::give(stream, &sockets, &kept, |used| {
             self.is_given.store(true, Ordering::SeqCst);
             self.is_ending.store(true, Ordering::SeqCst);
-            self.listener.lock().take();
             self.stopper.hand_over(*self.patience.lock());
             let is_used = |name: &str| used.iter().any(|used| used == name);
+            let mut listeners = self.listeners.lock();
+            for (name, listening) in listener_names(listeners.len()).zip(&mut *listeners) {
+                listening.close(is_used(&name));
+            }
             if let Some(admin) = &mut *self.admin.lock() {
                 admin.close(is_used("admin"));
             }

@@ -6,16 +6,20 @@ use std::{path::PathBuf, sync::Arc};
 
 use onionskin_keys::KeySet;
 use onionskin_proxy::{
-    Backend, BackendTls, Config, EnginePlace, PinFile, Whereabouts, findings_at_start,
+    Backend, BackendTls, Config, EnginePlace, ListenAddress, PinFile, Whereabouts,
+    findings_at_start,
 };
 
-use crate::{admin, config_file::ConfigFile, differences::Facts, error::CommandError, home, tls};
+use crate::{
+    admin, config_file::ConfigFile, differences::Facts, error::CommandError, home, sockets::listed,
+    tls,
+};
 
 /// What goes before the configuration, or stands beside it, for as long as the program runs.
 #[derive(Clone, Default)]
 pub struct Given {
     /// `--listen`
-    pub listen: Option<String>,
+    pub listen: Vec<ListenAddress>,
     /// `--backend`
     pub backend: Option<Backend>,
     /// `--trace`
@@ -47,8 +51,11 @@ pub struct Setup {
 
 impl Given {
     /// Where clients connect.
-    pub fn address(&self, file: &ConfigFile) -> String {
-        self.listen.clone().unwrap_or_else(|| file.listen.clone())
+    pub fn addresses<'a>(&'a self, file: &'a ConfigFile) -> &'a [ListenAddress] {
+        match self.listen.is_empty() {
+            true => &file.listen,
+            false => &self.listen,
+        }
     }
 
     /// The server.
@@ -77,7 +84,6 @@ impl Setup {
         };
         let scratch = file.scratch_engine(given.engine.as_ref().map(|own| own.place.clone()));
         let config = Config {
-            listen: given.address(file),
             backend,
             suite: file.suite,
             policy: file.policy.clone(),
@@ -87,6 +93,8 @@ impl Setup {
             proxy_networks: file.proxy_networks.clone(),
             requires_tls: file.requires_tls(),
             client_authority,
+            certificates: file.certificates.clone(),
+            tells_clients: file.backend_proxy_protocol,
             backend_tls,
             backend_rsa_key: tls::server_key(file)?,
             login: file.login.clone(),
@@ -110,7 +118,7 @@ impl Setup {
                 file.path.display()
             )));
         }
-        facts.set("listen", &given.address(file));
+        facts.set("listen", &listed(given.addresses(file)));
         facts.set("backend", &config.backend.to_string());
         match (&given.engine, &config.scratch) {
             (Some(own), _) if own.is_argument => facts.remove("scratch"),

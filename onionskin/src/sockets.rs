@@ -1,15 +1,20 @@
 //! Sockets that listen already when the program starts: systemd's (socket activation), or those of
 //! the program before.
 
-use std::net::{TcpListener, ToSocketAddrs};
+use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::path::Path;
 
+use onionskin_proxy::{Bound, ListenAddress};
 use rustix::net::{SocketType, sockopt};
+use socket2::SockRef;
 
 use crate::config_file::ConfigFile;
 use crate::control::handover::TakeOver;
 use crate::error::CommandError;
 
+/// The name of a socket for clients.
+const LISTEN: &str = "listen";
 /// The first socket that systemd passes.
 const FIRST: i32 = 3;
 /// Sockets that systemd may pass.
@@ -58,9 +63,9 @@ impl Given {
         })
     }
 
-    /// The socket of this name: `listen`, `admin` or `control`. systemd's that are named otherwise
-    /// are for clients.
-    pub fn take(&mut self, name: &'static str) -> Result<Option<Inherited>, CommandError> {
+    /// The socket of this name: `admin`, `control`, or one for clients. systemd's that are named
+    /// otherwise are for clients.
+    pub fn take(&mut self, name: &str) -> Result<Option<Inherited>, CommandError> {
         let taken = self.find_socket(name);
         if let Some(inherited) = &taken {
             must_accept(name, &inherited.socket)?;
@@ -68,14 +73,14 @@ impl Given {
         Ok(taken)
     }
 
-    fn find_socket(&mut self, name: &'static str) -> Option<Inherited> {
+    fn find_socket(&mut self, name: &str) -> Option<Inherited> {
         match self {
             Given::Nothing => None,
             Given::Before(before) => before.socket(name),
             Given::Systemd(sockets) => {
                 let is_meant = |known: &str| match known {
                     "admin" | "control" => known == name,
-                    _ => name == "listen",
+                    _ => name == LISTEN,
                 };
                 let at = sockets.iter().position(|(known, _)| is_meant(known))?;
                 Some(Inherited {
@@ -86,26 +91,33 @@ impl Given {
         }
     }
 
-    /// The socket for clients, if one was given that is at this address.
-    pub fn listener(&mut self, address: &str) -> Result<Option<TcpListener>, CommandError> {
-        let Some(inherited) = self.take("listen")? else {
-            return Ok(None);
-        };
-        let listener = TcpListener::from(inherited.socket);
-        let failed = |source| CommandError::Listen {
-            address: address.to_owned(),
-            source,
-        };
-        let bound = listener.local_addr().map_err(failed)?;
-        let mut wanted = address.to_socket_addrs().map_err(failed)?;
-        match (wanted.any(|wanted| wanted == bound), &self) {
-            (true, _) => Ok(Some(listener)),
-            // a new address is one of the reasons to take over
-            (false, Given::Before(_)) => Ok(None),
-            (false, _) => Err(CommandError::Arguments(format!(
-                "systemd listens on {bound}, and listen = \"{address}\": make ListenStream= in the socket unit and listen the same"
-            ))),
+    /// The sockets for clients that were given and are at one of these addresses, each beside its
+    /// address.
+    pub fn listeners(
+        &mut self,
+        addresses: &[ListenAddress],
+    ) -> Result<Vec<Option<Bound>>, CommandError> {
+        let mut listeners: Vec<Option<Bound>> = addresses.iter().map(|_| None).collect();
+        for name in listener_names(MOST as usize) {
+            // systemd may have several of one name
+            while let Some(Inherited {
+                socket,
+                is_systemds,
+            }) = self.take(&name)?
+            {
+                match addresses.iter().position(|wanted| wanted.is_of(&socket)) {
+                    Some(at) => {
+                        let taken = addresses[at].take(socket, is_systemds);
+                        listeners[at] =
+                            Some(taken.map_err(|source| cannot_listen(&addresses[at], source))?);
+                    }
+                    // a new address is one of the reasons to take over
+                    None if !is_systemds => {}
+                    None => return Err(not_wanted(&socket, addresses)),
+                }
+            }
         }
+        Ok(listeners)
     }
 
     /// This program is ready; the one before accepts nobody when this returns.
@@ -115,6 +127,44 @@ impl Given {
             Given::Nothing | Given::Systemd(_) => Ok(()),
         }
     }
+}
+
+/// A socket for clients that is systemd's, at an address where this program does not listen.
+fn not_wanted(socket: &OwnedFd, addresses: &[ListenAddress]) -> CommandError {
+    let at = SockRef::from(socket).local_addr().ok();
+    let unix = |path: &Path| format!("unix:{}", path.display());
+    let at = at.and_then(|at| {
+        let tcp = at.as_socket().map(|tcp| tcp.to_string());
+        tcp.or_else(|| at.as_pathname().map(unix))
+    });
+    CommandError::Arguments(format!(
+        "systemd listens on {}, and listen is {}: make ListenStream= in the socket unit and listen the same",
+        at.unwrap_or_else(|| "an unknown address".into()),
+        listed(addresses),
+    ))
+}
+
+/// Addresses in a sentence.
+pub fn listed(addresses: &[ListenAddress]) -> String {
+    let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    texts.join(", ")
+}
+
+/// Why nobody can connect.
+pub fn cannot_listen(address: &ListenAddress, source: io::Error) -> CommandError {
+    CommandError::Listen {
+        address: address.to_string(),
+        source,
+    }
+}
+
+/// The names of sockets for clients, as a program calls those that it hands over. The first is the
+/// only one that older programs know.
+pub fn listener_names(count: usize) -> impl Iterator<Item = String> {
+    (1..=count).map(|n| match n {
+        1 => LISTEN.to_owned(),
+        n => format!("{LISTEN}{n}"),
+    })
 }
 
 /// What systemd has passed to this process.

@@ -11,12 +11,14 @@ use onionskin_proxy::{Backend, BackendTls};
 use onionskin_rowstream::client::{Address, Client, ClientError, ConnectOptions};
 use onionskin_wire::auth::{LinkTrust, ServerKey};
 use onionskin_wire::tls::{
-    Demands, MinVersion, ServerVerification, client_config, server_config_from,
+    Demands, Identity, MinVersion, ServerVerification, client_config_as, server_config_from,
 };
 use rustls::{ClientConfig, ServerConfig};
 use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
 
-use crate::config_file::{BackendTlsMode, ConfigError, ConfigFile, TlsVersion};
+use crate::config_file::{BackendTlsMode, ConfigError, ConfigFile};
+use crate::tls_section::TlsVersion;
 
 /// Longest file of a private key, in bytes.
 const KEY_LIMIT: u64 = 1 << 20;
@@ -101,9 +103,13 @@ pub fn for_server(file: &ConfigFile, backend: &Backend) -> Result<BackendTls, Co
             .as_ref()
             .map(|path| file.folder().join(path))
     };
+    let identity = identity(file, mode)?;
+    let identity = identity
+        .as_ref()
+        .map(|(chain, key)| Identity { chain, key });
     let verified =
         |verification: ServerVerification, of: PathBuf| -> Result<Arc<ClientConfig>, ConfigError> {
-            client_config(&verification)
+            client_config_as(&verification, identity)
                 .map_err(|error| fault(&of, format!("{error}; it must hold certificates in PEM")))
         };
     let unverified = || {
@@ -134,6 +140,43 @@ pub fn for_server(file: &ConfigFile, backend: &Backend) -> Result<BackendTls, Co
             return Err(fault(&file.path, text.into()));
         }
     })
+}
+
+/// The certificate that the proxy shows the server, and its key.
+fn identity(
+    file: &ConfigFile,
+    mode: BackendTlsMode,
+) -> Result<Option<(Vec<u8>, Zeroizing<Vec<u8>>)>, ConfigError> {
+    let (certificate, key) = match (&file.backend_cert, &file.backend_key) {
+        (None, None) => return Ok(None),
+        (Some(certificate), Some(key)) => (certificate, key),
+        _ => {
+            let text = "backend_cert and backend_key belong together: set both, or neither of them";
+            return Err(fault(&file.path, text.into()));
+        }
+    };
+    if !matches!(mode, BackendTlsMode::Required | BackendTlsMode::Verify) {
+        let text =
+            "backend_cert is shown under TLS only: set backend_tls to \"verify\" or \"required\"";
+        return Err(fault(&file.path, text.into()));
+    }
+    let certificate = file.folder().join(certificate);
+    let chain = read(&certificate)?;
+    let key = read_private_file(&file.folder().join(key), KEY_LIMIT)
+        .map_err(|error| fault(&file.path, format!("backend_key: {error}")))?;
+    // it is found out here whose fault it is
+    let shown = Identity {
+        chain: &chain,
+        key: &key,
+    };
+    let any = ServerVerification::EncryptionWithoutAuthentication;
+    client_config_as(&any, Some(shown)).map_err(|error| {
+        let text = format!(
+            "this certificate and the one of backend_key cannot be used: {error}; both must be PEM and belong together"
+        );
+        fault(&certificate, text)
+    })?;
+    Ok(Some((chain, key)))
 }
 
 /// The server's RSA key that the configuration names.

@@ -1,6 +1,5 @@
 //! What of a session and of its statements stands in lines of the audit log.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use onionskin_plan::lex::{LexMode, TokenKind, tokens};
@@ -9,6 +8,7 @@ use onionskin_schema::{Column, Table, same_name};
 use onionskin_wire::messages::attributes;
 
 use crate::catalog::{Account, KeyedPlan};
+use crate::client_address::ClientAddress;
 use crate::metrics::{Kind, Label};
 use crate::touched::{Cells, is_same};
 
@@ -35,7 +35,7 @@ pub(crate) struct Audited {
 
 impl Audited {
     /// Of a new session; `attributes` as they came.
-    pub fn of(peer: SocketAddr, attributes: Option<&[u8]>) -> Self {
+    pub fn of(peer: ClientAddress, attributes: Option<&[u8]>) -> Self {
         Audited {
             client: peer.to_string(),
             attributes: read_attributes(attributes),

@@ -19,6 +19,7 @@ use rustls::pki_types::{InvalidDnsNameError, ServerName};
 use onionskin_value::Family;
 use zeroize::Zeroizing;
 
+use crate::certificates::CertificateRules;
 use crate::engine_place::EnginePlace;
 use crate::mask::Masks;
 use crate::network::Network;
@@ -45,6 +46,13 @@ impl FromStr for Backend {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        Self::parse(text, 1)
+    }
+}
+
+impl Backend {
+    /// `first_port` is the smallest that is one.
+    pub(crate) fn parse(text: &str, first_port: u16) -> Result<Self, String> {
         if let Some(path) = text.strip_prefix("unix:") {
             if path.is_empty() {
                 return Err("unix: needs a path behind it".into());
@@ -71,7 +79,7 @@ impl FromStr for Backend {
             None => host,
         };
         match port.parse() {
-            Ok(port) if port > 0 => Ok(Backend::Tcp {
+            Ok(port) if port >= first_port => Ok(Backend::Tcp {
                 host: host.to_string(),
                 port,
             }),
@@ -238,8 +246,6 @@ pub struct AuditConfig {
 
 /// A proxy's configuration.
 pub struct Config {
-    /// Where clients connect: `host:port`.
-    pub listen: String,
     /// The server.
     pub backend: Backend,
     /// The keys.
@@ -261,6 +267,10 @@ pub struct Config {
     /// Digest of the authority whose certificates clients have to show. A login under another one
     /// is none under this one.
     pub client_authority: Option<[u8; 32]>,
+    /// Certificates that accounts have to show.
+    pub certificates: CertificateRules,
+    /// The server is told by the PROXY protocol where clients are.
+    pub tells_clients: bool,
     /// TLS towards the server.
     pub backend_tls: BackendTls,
     /// The server's RSA key, where one was configured: passwords may be encrypted under it.

@@ -26,6 +26,8 @@ use onionskin_wire::{Capabilities, Connection, DefinitionForm, ParamType, Transp
 
 use crate::bind::{Binder, Values};
 use crate::catalog::KeyedPlan;
+use crate::certificates::CertificateRules;
+use crate::client_address::ClientAddress;
 use crate::config::{
     Backend, BackendTls, Config, FinishLimits, LoginLimits, SessionLimits, SlowLimits,
 };
@@ -166,7 +168,6 @@ impl Stage {
         let (mut server, server_of_proxy) = pair()?;
         server.put(settings).map_err(|e| e.to_string())?;
         let shared = Shared::new(Config {
-            listen: String::new(),
             backend: Backend::Unix("/nowhere".into()),
             keys,
             suite: Suite::Aes,
@@ -176,6 +177,8 @@ impl Stage {
             proxy_networks: Vec::new(),
             requires_tls: false,
             client_authority: None,
+            certificates: CertificateRules::default(),
+            tells_clients: false,
             backend_tls: BackendTls::Never,
             backend_rsa_key: None,
             login: LoginLimits::default(),
@@ -209,7 +212,7 @@ impl Stage {
             trust: LinkTrust::default(),
             ok,
         };
-        let peer = (Ipv4Addr::LOCALHOST, 0).into();
+        let peer = ClientAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into());
         let session = Session::begin(login, peer, Live::new(shared), Arc::default())
             .map_err(|e| failed(&e))?;
         let database = session.state.database.clone().unwrap_or_default();

@@ -45,6 +45,8 @@ mod audit;
 mod bind;
 mod by_name;
 mod catalog;
+mod certificates;
+mod client_address;
 mod config;
 mod copy;
 mod define;
@@ -63,6 +65,7 @@ mod gate;
 mod hex;
 #[doc(hidden)]
 pub mod hot_path;
+mod identity;
 mod keep_alive;
 mod listener;
 mod live;
@@ -81,6 +84,7 @@ mod pins;
 mod plain_marks;
 mod prepared;
 mod present;
+mod proxy_protocol;
 mod pulse;
 mod rarest;
 mod refit;
@@ -109,6 +113,10 @@ mod watch;
 use onionskin_plan::UseScratch;
 use std::sync::Arc;
 
+pub use certificates::{
+    CertificateRule, CertificateRuleError, CertificateRules, CertificateSections,
+};
+pub use client_address::ClientAddress;
 pub use config::{
     AuditConfig, Backend, BackendTls, Config, FinishLimits, FunctionsConfig, LoginLimits,
     ScratchConfig, SessionLimits, SlowLimits,
@@ -116,7 +124,9 @@ pub use config::{
 pub use engine_place::{EnginePlace, Whereabouts};
 pub use explain::{Explained, LoadTables, explain, statements};
 pub use gate::Gate;
-pub use listener::{Proxy, Reload, Reloaded, Stopper};
+pub use listener::{
+    Bound, ListenAddress, Manner, Proxy, Reload, Reloaded, SocketFile, Stopper, bind_unix,
+};
 pub use login::{ServerKind, server_at};
 pub use mask::{MaskError, MaskSections, Masks};
 pub use metrics::{Exposition, METRICS, MetricHelp};

@@ -1,8 +1,9 @@
 //! Accepts clients, gives each a thread of its own, and ends them all in order.
 //!
 //! ```no_run
-//! # fn demo(config: onionskin_proxy::Config) -> std::io::Result<()> {
-//! let proxy = onionskin_proxy::Proxy::bind(config)?;
+//! # use onionskin_proxy::{Config, ListenAddress, Manner, Proxy};
+//! # fn demo(config: Config, address: ListenAddress) -> std::io::Result<()> {
+//! let proxy = Proxy::on(vec![address.bind(Manner::CLIENTS)?], config)?;
 //! let stopper = proxy.stopper();
 //! // in a signal handler's thread: stopper.stop()
 //! # let _ = stopper;
@@ -34,14 +35,14 @@
 //! measure.
 
 mod admission;
+mod bound;
 mod force;
 mod groups;
-mod origin;
 
 use std::cell::Cell;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::AsFd;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once};
@@ -49,12 +50,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use onionskin_wire::messages::ErrPacket;
-use onionskin_wire::{Connection, Transport};
+use onionskin_wire::{Connection, Socket, Transport};
 use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use socket2::{Domain, Type};
+use socket2::SockRef;
 
 use crate::Shared;
+use crate::client_address::ClientAddress;
 use crate::config::Config;
 use crate::gate::Gate;
 use crate::keep_alive::keep_alive;
@@ -63,25 +65,23 @@ use crate::login::{Login, Timing, login};
 use crate::metrics::LoginOutcome;
 use crate::network::Network;
 use crate::observer::{Observer, ServerQuestion};
+use crate::proxy_protocol;
 use crate::registry::Entry;
 use crate::watch::{Owner, Watch};
 use admission::Place;
 
 use admission::Admission;
+pub use bound::{Bound, ListenAddress, Manner, SocketFile, bind_unix};
 pub use force::{Reload, Reloaded};
-use groups::Group;
 
-/// Clients that wait to be accepted.
-const BACKLOG: i32 = 4096;
 /// Two sockets, each with a second handle to shut it down by.
 const FILES_PER_SESSION: u64 = 4;
 /// Files of the program that belong to no session.
 const FILES_BESIDES: u64 = 64;
 
-/// The proxy, bound to its address.
+/// The proxy, and the sockets that it listens on.
 pub struct Proxy {
-    listener: TcpListener,
-    address: SocketAddr,
+    listeners: Vec<Bound>,
     live: Arc<Live>,
     admission: Arc<Admission>,
     stop: Arc<Stop>,
@@ -118,20 +118,15 @@ impl Stopper {
 }
 
 impl Proxy {
-    /// Binds the address; clients wait from now on, and are served once [`Proxy::run`] is called.
-    pub fn bind(config: Config) -> io::Result<Proxy> {
-        let listener = listen(&config.listen)?;
-        Self::on(listener, config)
-    }
-
-    /// Takes a socket that is bound already, and listens.
-    pub fn on(listener: TcpListener, config: Config) -> io::Result<Proxy> {
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
+    /// Takes sockets that are bound. Clients wait from now on, and are served once [`Proxy::run`]
+    /// is called.
+    pub fn on(listeners: Vec<Bound>, config: Config) -> io::Result<Proxy> {
+        for listener in &listeners {
+            listener.set_nonblocking()?;
+        }
         allow_open_files(&config);
         Ok(Proxy {
-            listener,
-            address,
+            listeners,
             admission: Admission::new(&config.login),
             live: Live::new(Shared::new(config)),
             stop: Arc::new(Stop {
@@ -143,14 +138,9 @@ impl Proxy {
         })
     }
 
-    /// The address, with the port that was taken if the configuration left it open.
-    pub fn local_addr(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The socket that it listens on, for a program that takes it over.
-    pub fn socket(&self) -> io::Result<TcpListener> {
-        self.listener.try_clone()
+    /// The sockets that it listens on.
+    pub fn listeners(&self) -> &[Bound] {
+        &self.listeners
     }
 
     /// A handle that puts other configurations in force.
@@ -186,32 +176,9 @@ impl Proxy {
             .name("watch".into())
             .spawn(move || watched.watch())?;
         let batch = std::env::var_os("ONIONSKIN_SCHEDULER").is_none_or(|v| v != "normal");
-        for number in 1.. {
-            let accepted = match self.stop.gate.wait(&[self.listener.as_fd()]) {
-                Ok(Some(_)) => self.listener.accept(),
-                Ok(None) => break,
-                Err(error) => Err(error),
-            };
-            match accepted {
-                Ok((socket, peer)) => self.open(number, socket, peer, batch),
-                // The client is gone before its turn, or another program was faster.
-                Err(e)
-                    if matches!(
-                        e.kind(),
-                        io::ErrorKind::ConnectionAborted
-                            | io::ErrorKind::Interrupted
-                            | io::ErrorKind::WouldBlock
-                    ) => {}
-                // Most likely no file is left for one more socket. Those who wait are served when a
-                // session ends.
-                Err(error) => {
-                    tracing::error!(%error, "clients cannot be accepted");
-                    thread::sleep(Duration::from_millis(100));
-                }
-            }
-        }
+        self.accept(batch);
         // From here on clients are refused, not left waiting; or they are another program's.
-        drop(self.listener);
+        drop(self.listeners);
         let until = Instant::now() + *self.stop.patience.lock();
         sessions.wait_for_end(until, || self.stop.at_once.load(Ordering::SeqCst));
         sessions.end();
@@ -223,9 +190,45 @@ impl Proxy {
         Ok(())
     }
 
-    fn open(&self, number: u64, socket: TcpStream, peer: SocketAddr, batch: bool) {
-        let prepared = socket
-            .set_nodelay(true)
+    /// Opens sessions until stopped.
+    fn accept(&self, batch: bool) {
+        let sockets: Vec<BorrowedFd<'_>> = self.listeners.iter().map(AsFd::as_fd).collect();
+        let mut number = 0;
+        loop {
+            let mut unable = match self.stop.gate.wait(&sockets) {
+                Ok(Some(_)) => None,
+                Ok(None) => return,
+                Err(error) => Some(error),
+            };
+            // one of each, so that no socket's clients wait for all of another's
+            for listener in &self.listeners {
+                match listener.accept() {
+                    Ok((socket, peer)) => {
+                        number += 1;
+                        self.open(number, socket, peer, batch);
+                    }
+                    // The client is gone before its turn, or another program was faster.
+                    Err(e)
+                        if matches!(
+                            e.kind(),
+                            io::ErrorKind::ConnectionAborted
+                                | io::ErrorKind::Interrupted
+                                | io::ErrorKind::WouldBlock
+                        ) => {}
+                    Err(error) => unable = Some(error),
+                }
+            }
+            // Most likely no file is left for one more socket. Those who wait are served when a
+            // session ends.
+            if let Some(error) = unable {
+                tracing::error!(%error, "clients cannot be accepted");
+                thread::sleep(Duration::from_millis(100));
+            }
+        }
+    }
+
+    fn open(&self, number: u64, socket: Socket, peer: ClientAddress, batch: bool) {
+        let prepared = send_at_once(&socket)
             .and_then(|()| keep_alive(&socket))
             .and_then(|()| socket.try_clone());
         let handle = match prepared {
@@ -249,10 +252,12 @@ impl Proxy {
         let second = socket.try_clone();
         let accepted = Instant::now();
         let deadline = accepted + shared.config.login.time;
-        let is_balancer = |network: &Network| network.contains(peer.ip());
-        let is_told = shared.config.proxy_networks.iter().any(is_balancer);
+        let is_told = peer.tcp().is_some_and(|peer| {
+            let is_balancer = |network: &Network| network.contains(peer.ip());
+            shared.config.proxy_networks.iter().any(is_balancer)
+        });
         // a balancer's client has a place of its own, once it is known who it is
-        let place = (!is_told).then(|| self.admission.arrive(peer.ip()));
+        let place = (!is_told).then(|| self.admission.arrive(peer.group()));
         let admission = self.admission.clone();
         let spawned = thread::Builder::new()
             .name(format!("session-{number}"))
@@ -266,7 +271,7 @@ impl Proxy {
                     let place = match place {
                         Some(place) => Some((peer, place)),
                         None => told(&entry, &socket, peer, &live)
-                            .map(|peer| (peer, admission.arrive(peer.ip()))),
+                            .map(|peer| (peer, admission.arrive(peer.group()))),
                     };
                     let Some((peer, place)) = place else {
                         return;
@@ -291,9 +296,9 @@ impl Proxy {
 }
 
 /// Where the client of a balancer is. `None`: the balancer does not say so, and is refused.
-fn told(entry: &Entry, socket: &TcpStream, peer: SocketAddr, live: &Live) -> Option<SocketAddr> {
-    match origin::read(socket) {
-        Ok(client) => Some(client.unwrap_or(peer)),
+fn told(entry: &Entry, socket: &Socket, peer: ClientAddress, live: &Live) -> Option<ClientAddress> {
+    match proxy_protocol::read(socket) {
+        Ok(client) => Some(client.map_or(peer, ClientAddress::Tcp)),
         Err(error) => {
             tracing::warn!(
                 session = entry.number,
@@ -319,8 +324,8 @@ fn told(entry: &Entry, socket: &TcpStream, peer: SocketAddr, live: &Live) -> Opt
 /// Waits for a place, and has the client log in. `None`: it did not, and has been told why.
 fn let_in(
     entry: &Entry,
-    socket: TcpStream,
-    peer: SocketAddr,
+    socket: Socket,
+    peer: ClientAddress,
     place: Place,
     whole: Instant,
     live: &Live,
@@ -333,8 +338,7 @@ fn let_in(
         }
     };
     let limits = live.current().config.sessions.clone();
-    let address = Group::of(peer.ip()).address();
-    if let Err(too_many) = live.current().sessions.has_room(address, &limits) {
+    if let Err(too_many) = live.current().sessions.has_room(peer.group(), &limits) {
         count(LoginOutcome::TurnedAway);
         tracing::warn!(session, %peer, limit = too_many.setting(), "too many sessions");
         turn_away(socket, 1040, "Too many connections");
@@ -360,7 +364,7 @@ fn let_in(
     }
     // what holds now: it may have waited
     let now = || live.current().login.clone();
-    match login(Transport::Tcp(socket), session, &now, &timing) {
+    match login(Transport::from(socket), peer, session, &now, &timing) {
         Ok(Some(login)) => {
             count(LoginOutcome::Ok);
             place.has_logged_in();
@@ -383,13 +387,13 @@ fn let_in(
 }
 
 /// One session, from its login to its end.
-fn serve(live: &Arc<Live>, entry: &Entry, mut login: Login, peer: SocketAddr, begin: Instant) {
+fn serve(live: &Arc<Live>, entry: &Entry, mut login: Login, peer: ClientAddress, begin: Instant) {
     let session = entry.number;
     let id = login.connection_id;
     let server = login.server.transport().try_clone_socket();
     let owner = Owner {
         account: login.user.clone(),
-        address: Group::of(peer.ip()).address(),
+        address: peer.group(),
     };
     let limits = live.current().config.sessions.clone();
     match server.and_then(|server| entry.logged_in(server, owner, &limits)) {
@@ -428,28 +432,18 @@ fn serve(live: &Arc<Live>, entry: &Entry, mut login: Login, peer: SocketAddr, be
 
 // --- sockets ---
 
-fn listen(address: &str) -> io::Result<TcpListener> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in address.to_socket_addrs()? {
-        let bound = socket2::Socket::new(Domain::for_address(address), Type::STREAM, None)
-            .and_then(|s| {
-                s.set_reuse_address(true)?;
-                s.bind(&address.into())?;
-                s.listen(BACKLOG)?;
-                Ok(s)
-            });
-        match bound {
-            Ok(socket) => return Ok(socket.into()),
-            Err(e) => last = e,
-        }
+/// Packets are not kept back until there are more.
+fn send_at_once(socket: &Socket) -> io::Result<()> {
+    match socket {
+        Socket::Tcp(socket) => socket.set_nodelay(true),
+        Socket::Unix(_) => Ok(()),
     }
-    Err(last)
 }
 
 /// An error in the place of the greeting, and the end. As from a server, it has no SQLSTATE: nobody
 /// has agreed on protocol 4.1 yet, and clients would show it as text.
-fn turn_away(socket: TcpStream, number: u16, text: &str) {
-    refuse(&mut Connection::new(Transport::Tcp(socket)), number, text);
+fn turn_away(socket: Socket, number: u16, text: &str) {
+    refuse(&mut Connection::new(Transport::from(socket)), number, text);
 }
 
 /// An error in the place of what the client waits for.
@@ -469,10 +463,11 @@ fn tell(client: &mut Connection, packet: &ErrPacket<'_>) {
 }
 
 /// Whether the client closed the connection while it waited: then the server need not be asked.
-fn has_left(socket: &TcpStream) -> bool {
+fn has_left(socket: &Socket) -> bool {
+    let socket = SockRef::from(socket);
     let peeked = socket
         .set_nonblocking(true)
-        .and_then(|()| socket.peek(&mut [0]));
+        .and_then(|()| socket.peek(&mut [MaybeUninit::uninit()]));
     let _ = socket.set_nonblocking(false);
     matches!(peeked, Ok(0))
 }

@@ -69,13 +69,18 @@ mod password;
 mod probe;
 mod settings;
 
+use std::io::Write;
+use std::time::Instant;
+
 use onionskin_value::Family;
 use onionskin_wire::auth::LinkTrust;
 use onionskin_wire::messages::{ErrPacket, InitialHandshake};
 use onionskin_wire::trace::{Peer, Tracer};
 use onionskin_wire::{Capabilities, Connection, DefinitionForm, Transport};
 
+use crate::client_address::ClientAddress;
 use crate::keep_alive::keep_alive;
+use crate::proxy_protocol;
 use connect::connect;
 use error::{LoginError, LoginResult};
 use greeting::{Agreed, relay_greeted};
@@ -122,6 +127,7 @@ pub(crate) struct Login {
 /// client was told so; or the client left.
 pub(crate) fn login(
     client: Transport,
+    from: ClientAddress,
     session: u64,
     now: Now<'_>,
     timing: &Timing,
@@ -131,7 +137,7 @@ pub(crate) fn login(
     if settings.trace {
         client.set_tracer(Some(tracer("client", session, Peer::Client)));
     }
-    match relay_login(&mut client, session, settings, now, timing) {
+    match relay_login(&mut client, from, session, settings, now, timing) {
         Ok(Some((server, agreed, ok))) => Ok(Some(Login {
             client,
             server,
@@ -161,15 +167,13 @@ pub(crate) fn login(
 /// The login up to the server's OK.
 fn relay_login(
     client: &mut Connection,
+    from: ClientAddress,
     session: u64,
     settings: &LoginSettings,
     now: Now<'_>,
     timing: &Timing,
 ) -> LoginResult<Option<(Connection, Agreed, Vec<u8>)>> {
-    let transport = connect(&settings.backend, timing.whole).map_err(LoginError::Unreachable)?;
-    if let Transport::Tcp(socket) = &transport {
-        keep_alive(socket).map_err(LoginError::Unreachable)?;
-    }
+    let transport = connect_for(Some(from), settings, timing.whole)?;
     let mut server = Connection::new(transport);
     if settings.trace {
         server.set_tracer(Some(tracer("server", session, Peer::Server)));
@@ -198,6 +202,24 @@ fn relay_login(
     };
     legs.end()?;
     Ok(Some((server, agreed, ok)))
+}
+
+/// Connects to the server for this client; `None`: for nobody.
+fn connect_for(
+    client: Option<ClientAddress>,
+    settings: &LoginSettings,
+    whole: Instant,
+) -> LoginResult<Transport> {
+    let connected = || {
+        let mut transport = connect(&settings.backend, whole)?;
+        keep_alive(&transport.try_clone_socket()?)?;
+        if settings.tells_clients {
+            // far less than what the system takes at once
+            transport.write_all(&proxy_protocol::header(client))?;
+        }
+        Ok(transport)
+    };
+    connected().map_err(LoginError::Unreachable)
 }
 
 fn tracer(who: &str, session: u64, peer: Peer) -> Tracer {

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use onionskin_wire::Socket;
 use parking_lot::{Condvar, Mutex};
+use socket2::SockRef;
 
+use crate::client_address::Group;
 use crate::config::SessionLimits;
 use crate::session_limits::TooMany;
 use crate::watch::{Activity, Owner, Side, Watch};
@@ -41,7 +43,7 @@ struct Sessions {
 
 /// What a session is ended by.
 struct Handles {
-    client: TcpStream,
+    client: Socket,
     server: Option<Socket>,
     activity: Arc<Activity>,
 }
@@ -77,7 +79,7 @@ impl Registry {
             && handles.activity.server_is_gone()
         {
             // Fails when the client is gone, too; then the session ends by itself.
-            let _ = handles.client.shutdown(Shutdown::Read);
+            let _ = SockRef::from(&handles.client).shutdown(Shutdown::Read);
         }
     }
 
@@ -101,7 +103,7 @@ impl Registry {
     pub(crate) fn enter(
         self: &Arc<Self>,
         number: u64,
-        client: TcpStream,
+        client: Socket,
         max: usize,
     ) -> Option<Entry> {
         let mut sessions = self.sessions.lock();
@@ -123,7 +125,7 @@ impl Registry {
     }
 
     /// Whether there may be one session more from this address: asked before the server is.
-    pub(crate) fn has_room(&self, address: IpAddr, limits: &SessionLimits) -> Result<(), TooMany> {
+    pub(crate) fn has_room(&self, address: Group, limits: &SessionLimits) -> Result<(), TooMany> {
         self.sessions.lock().room_for_address(address, limits, None)
     }
 
@@ -174,14 +176,14 @@ impl Registry {
             for handles in sessions.by_number.values() {
                 if !handles.activity.is_busy() {
                     // Fails when the client is gone; then the session ends by itself.
-                    let _ = handles.client.shutdown(Shutdown::Read);
+                    let _ = SockRef::from(&handles.client).shutdown(Shutdown::Read);
                 }
             }
             self.left.wait_for(&mut sessions, TICK);
         }
         let cut = sessions.by_number.len();
         for handles in sessions.by_number.values() {
-            let _ = handles.client.shutdown(Shutdown::Both);
+            let _ = SockRef::from(&handles.client).shutdown(Shutdown::Both);
             handles.cut();
         }
         if cut > 0 {
@@ -204,7 +206,7 @@ impl Sessions {
 
     fn room_for_address(
         &self,
-        address: IpAddr,
+        address: Group,
         limits: &SessionLimits,
         beside: Option<&Arc<Activity>>,
     ) -> Result<(), TooMany> {
@@ -279,7 +281,7 @@ impl Entry {
         handles.server = Some(server);
         if closing {
             // It may have been busy with its login when the others were looked at.
-            let _ = handles.client.shutdown(Shutdown::Read);
+            let _ = SockRef::from(&handles.client).shutdown(Shutdown::Read);
         }
         let watched = match registry.watch.get() {
             Some(Ok(watch)) => handles.watch(watch, self.number),

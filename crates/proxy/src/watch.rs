@@ -26,11 +26,12 @@
 //! either. A client that has closed its sending half gets the answers to what it has sent, if each
 //! statement takes less than [`PATIENCE`].
 
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+
+use crate::client_address::Group;
 
 /// How long a statement may go on after its client has closed, or half closed, the connection.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
@@ -56,8 +57,8 @@ pub(crate) struct Activity {
 pub(crate) struct Owner {
     /// The name that the client has logged in with.
     pub account: String,
-    /// The client's address, or its network.
-    pub address: IpAddr,
+    /// The client's, and those that it is counted with.
+    pub address: Group,
 }
 
 /// The session is in a command. Only the session changes it.

@@ -27,13 +27,20 @@ pub struct CliOutput {
 impl Cli {
     /// A client over TCP to 127.0.0.1.
     pub fn tcp(kind: Kind, port: u16, user: &str, password: &str) -> Cli {
-        let arguments = [
-            "--no-defaults",
-            "--protocol=TCP",
-            "--host=127.0.0.1",
-            &format!("--port={port}"),
-        ];
-        let mut arguments: Vec<String> = arguments.map(String::from).into();
+        let port = format!("--port={port}");
+        let way = ["--protocol=TCP", "--host=127.0.0.1", &port];
+        Self::by(kind, &way, user, password)
+    }
+
+    /// A client over a Unix socket.
+    pub fn unix(kind: Kind, socket: &Path, user: &str, password: &str) -> Cli {
+        let socket = format!("--socket={}", socket.display());
+        Self::by(kind, &["--protocol=SOCKET", &socket], user, password)
+    }
+
+    fn by(kind: Kind, way: &[&str], user: &str, password: &str) -> Cli {
+        let mut arguments = vec!["--no-defaults".to_owned()];
+        arguments.extend(way.iter().map(|option| (*option).to_owned()));
         arguments.push(format!("--user={user}"));
         arguments.push("--connect-timeout=20".into());
         if kind == Kind::MySql {

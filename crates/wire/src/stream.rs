@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rustls::pki_types::CertificateDer;
 use rustls::{ClientConnection, ServerConnection, StreamOwned};
 
 use crate::deadline::Deadline;
@@ -235,6 +236,14 @@ impl Transport {
     /// True under TLS.
     pub fn is_tls(&self) -> bool {
         matches!(self, Self::TlsClient(_) | Self::TlsServer(_))
+    }
+
+    /// The certificate that a client has shown, which was verified. `None`: it has shown none.
+    pub fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
+        match self {
+            Self::TlsServer(s) => s.conn.peer_certificates()?.first(),
+            Self::TlsClient(_) | Self::Tcp(_) | Self::Unix(_) | Self::Closed => None,
+        }
     }
 
     /// Takes the bare socket out of a plain transport and leaves [`Transport::Closed`].

@@ -133,6 +133,24 @@ pub fn server_config_from(
 
 /// For the server's side. TLS 1.2 and 1.3.
 pub fn client_config(verification: &ServerVerification) -> WireResult<Arc<ClientConfig>> {
+    client_config_as(verification, None)
+}
+
+/// What a client shows: its certificate, with those of the authorities between if there are any,
+/// and its key; PEM or DER.
+#[derive(Clone, Copy)]
+pub struct Identity<'a> {
+    /// The certificate.
+    pub chain: &'a [u8],
+    /// Its private key.
+    pub key: &'a [u8],
+}
+
+/// The same, with a certificate for servers that ask for one.
+pub fn client_config_as(
+    verification: &ServerVerification,
+    identity: Option<Identity<'_>>,
+) -> WireResult<Arc<ClientConfig>> {
     let provider = provider();
     let verifier: Arc<dyn ServerCertVerifier> = match verification {
         ServerVerification::AuthorityAndName(pem) => {
@@ -148,12 +166,16 @@ pub fn client_config(verification: &ServerVerification) -> WireResult<Arc<Client
             provider: provider.clone(),
         }),
     };
-    let config = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
-    Ok(Arc::new(config))
+        .with_custom_certificate_verifier(verifier);
+    Ok(Arc::new(match identity {
+        Some(Identity { chain, key }) => {
+            builder.with_client_auth_cert(certificates(chain)?, private_key(key)?)?
+        }
+        None => builder.with_no_client_auth(),
+    }))
 }
 
 fn authorities(pem: &[u8]) -> WireResult<Arc<RootCertStore>> {

@@ -12,11 +12,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use onionskin_proxy::Gate;
+use onionskin_proxy::{Bound, Gate};
 use onionskin_wire::Socket;
 use parking_lot::{Condvar, Mutex};
 
-use super::address::Listener;
 use super::answer::{Answer, Clerk};
 use super::request;
 
@@ -66,10 +65,10 @@ impl Desk {
     }
 
     /// Accepts connections until the gate is closed.
-    pub fn run(self: &Arc<Self>, listener: &Listener, gate: &Gate) {
+    pub fn run(self: &Arc<Self>, listener: &Bound, gate: &Gate) {
         for number in 0.. {
             let accepted = match gate.wait(&[listener.as_fd()]) {
-                Ok(Some(_)) => listener.accept(),
+                Ok(Some(_)) => listener.accept().map(|(socket, _)| socket),
                 Ok(None) => return,
                 Err(error) => Err(error),
             };

@@ -21,7 +21,6 @@
 //! | `answer` | what is answered to what |
 //! | `page` | the status page |
 
-mod address;
 mod answer;
 mod desk;
 mod page;
@@ -33,19 +32,23 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 
-use onionskin_proxy::{Gate, Observer};
+use onionskin_proxy::{Bound, Gate, Manner, Observer, SocketFile};
 
-pub use address::{AdminAddress, SocketFile, bind_unix};
 pub use token::Token;
 
 use crate::{config_file::ConfigFile, error::CommandError, sockets::Inherited};
-use address::Listener;
 use answer::Clerk;
 use desk::Desk;
 
+/// How the address is bound. A Unix socket is for its owner and its group.
+const MANNER: Manner = Manner {
+    backlog: 128,
+    mode: 0o660,
+};
+
 /// The administration address, bound and not served yet.
 pub struct Admin {
-    listener: Listener,
+    listener: Bound,
     token: Option<Token>,
 }
 
@@ -100,10 +103,9 @@ impl Admin {
         let Some(address) = &file.admin else {
             return Ok(None);
         };
-        let inherited = inherited.and_then(|socket| Listener::inherited(socket, address));
-        let bound = match inherited {
-            Some(listener) => Ok(listener),
-            None => address.bind(),
+        let bound = match inherited.filter(|inherited| address.is_of(&inherited.socket)) {
+            Some(inherited) => address.take(inherited.socket, inherited.is_systemds),
+            None => address.bind(MANNER),
         };
         let listener = bound.and_then(|listener| listener.set_nonblocking().map(|()| listener));
         let listener = listener.map_err(|source| CommandError::AdminListen {
@@ -116,7 +118,7 @@ impl Admin {
     /// Begins to answer.
     pub fn serve(self, observer: Arc<Observer>) -> io::Result<Served> {
         let clerk = Clerk::new(observer, self.token);
-        let file = self.listener.file();
+        let file = self.listener.file().cloned();
         tracing::info!("administration address {}", self.listener);
         let desk = Arc::new(Desk::new(clerk));
         let gate = Arc::new(Gate::new()?);

@@ -38,7 +38,7 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// What stands before the name of a socket whose file is systemd's.
 const KEEP: &str = "keep:";
 /// Sockets that are handed over, at most.
-const SOCKETS: usize = 8;
+const SOCKETS: usize = 16;
 
 /// The sockets of a program, by their names.
 pub type Sockets<T> = Vec<(String, T)>;
@@ -49,7 +49,7 @@ pub type Sockets<T> = Vec<(String, T)>;
 pub fn give(
     stream: &mut UnixStream,
     sockets: &Sockets<OwnedFd>,
-    kept: &[&str],
+    kept: &[String],
     let_go: impl FnOnce(&[String]),
 ) -> io::Result<()> {
     let names: Vec<&str> = sockets.iter().map(|(name, _)| name.as_str()).collect();
@@ -86,7 +86,7 @@ pub struct TakeOver {
     /// Sockets whose files are systemd's.
     kept: Vec<String>,
     sockets: Sockets<OwnedFd>,
-    used: Vec<&'static str>,
+    used: Vec<String>,
 }
 
 impl TakeOver {
@@ -144,9 +144,9 @@ impl TakeOver {
     }
 
     /// The socket of this name.
-    pub fn socket(&mut self, name: &'static str) -> Option<Inherited> {
+    pub fn socket(&mut self, name: &str) -> Option<Inherited> {
         let at = self.sockets.iter().position(|(known, _)| known == name)?;
-        self.used.push(name);
+        self.used.push(name.to_owned());
         Some(Inherited {
             socket: self.sockets.swap_remove(at).1,
             is_systemds: self.kept.iter().any(|kept| kept == name),

@@ -26,15 +26,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use onionskin_proxy::Gate;
+use onionskin_proxy::{Gate, Manner, SocketFile, bind_unix};
 use rustix::net::sockopt::socket_peercred;
 
-use crate::admin::{SocketFile, bind_unix};
 use crate::error::CommandError;
 use crate::sockets::Inherited;
 
 /// Its owner and nobody else.
-const MODE: u32 = 0o600;
+const MANNER: Manner = Manner {
+    backlog: 128,
+    mode: 0o600,
+};
 /// Connections at once.
 const ROOM: usize = 8;
 /// Longest line, in bytes.
@@ -92,7 +94,7 @@ impl Control {
         });
         let (bound, is_systemds) = match inherited {
             Some((listener, is_systemds)) => (Ok(listener), is_systemds),
-            None => (bind_unix(path, MODE), false),
+            None => (bind_unix(path, MANNER), false),
         };
         let listener = bound.and_then(|listener| {
             listener.set_nonblocking(true)?;

@@ -18,13 +18,19 @@ mod screen;
 mod script;
 mod search;
 
-use std::{net::SocketAddr, path::Path, sync::Arc, thread, time::Instant};
+use std::{
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::Path,
+    sync::Arc,
+    thread,
+    time::Instant,
+};
 
 use clap::Args;
 use onionskin_keys::{KeySet, Suite};
 use onionskin_proxy::{
-    Backend, BackendTls, Config, FinishLimits, LoginLimits, Masks, Proxy, ScratchConfig,
-    SessionLimits, SlowLimits,
+    Backend, BackendTls, Bound, CertificateRules, Config, FinishLimits, LoginLimits, Masks, Proxy,
+    ScratchConfig, SessionLimits, SlowLimits,
 };
 use onionskin_schema::Policy;
 use tracing_subscriber::filter::LevelFilter;
@@ -68,8 +74,7 @@ impl Demo {
         let engine = PrivateServer::start(scratch, &termination)?;
         // Before the proxy listens.
         let password = Password::set(server.socket())?;
-        let proxy = bind(folder.path(), &server, &engine)?;
-        let address = proxy.local_addr();
+        let (proxy, address) = bind(folder.path(), &server, &engine)?;
         let stopper = proxy.stopper();
         let stopper_on_signal = stopper.clone();
         termination.on_signal(move || stopper_on_signal.stop());
@@ -130,13 +135,17 @@ fn bind(
     folder: &Path,
     server: &PrivateServer,
     engine: &PrivateServer,
-) -> Result<Proxy, CommandError> {
+) -> Result<(Proxy, SocketAddr), CommandError> {
     let keys = folder.join(home::KEYS);
     KeySet::create_file(&keys, None, &mut rand::rng())?;
     // Any port that is free.
-    let listen = "127.0.0.1:0".to_owned();
-    Proxy::bind(Config {
-        listen: listen.clone(),
+    let failed = |source| CommandError::Listen {
+        address: "127.0.0.1".to_owned(),
+        source,
+    };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let config = Config {
         backend: Backend::Unix(server.socket().to_owned()),
         keys: Arc::new(KeySet::load("file:keys.json", folder, None)?),
         suite: Suite::Aes,
@@ -146,6 +155,8 @@ fn bind(
         proxy_networks: Vec::new(),
         requires_tls: false,
         client_authority: None,
+        certificates: CertificateRules::default(),
+        tells_clients: false,
         backend_tls: BackendTls::Never,
         backend_rsa_key: None,
         login: LoginLimits::default(),
@@ -159,11 +170,9 @@ fn bind(
         functions: None,
         counts: false,
         pins: None,
-    })
-    .map_err(|source| CommandError::Listen {
-        address: listen,
-        source,
-    })
+    };
+    let proxy = Proxy::on(vec![Bound::Tcp(listener, address)], config).map_err(failed)?;
+    Ok((proxy, address))
 }
 
 /// The statements, and both sides of the tables that they leave.

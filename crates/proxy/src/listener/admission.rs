@@ -26,16 +26,18 @@
 use std::cmp::Ordering;
 use std::collections::{HashMap, VecDeque};
 use std::mem::MaybeUninit;
-use std::net::{IpAddr, Shutdown, TcpStream};
+use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::{Duration, Instant};
 
+use onionskin_wire::Socket;
 use parking_lot::{Condvar, Mutex};
 use socket2::SockRef;
 
-use super::groups::{Group, Groups, Standing};
+use super::groups::{Groups, Standing};
+use crate::client_address::Group;
 use crate::config::LoginLimits;
 use crate::login::Pace;
 
@@ -61,7 +63,7 @@ struct State {
     /// In the order in which they came.
     line: Vec<Waiting>,
     /// Sockets that nobody reads, and until when they stay open.
-    parked: VecDeque<(Instant, TcpStream)>,
+    parked: VecDeque<(Instant, Socket)>,
     groups: Groups,
 }
 
@@ -72,7 +74,7 @@ struct Running {
     since: Instant,
     pace: Arc<Pace>,
     /// By which it is ended.
-    socket: Option<TcpStream>,
+    socket: Option<Socket>,
     is_ending: bool,
     has_logged_in: bool,
 }
@@ -137,7 +139,7 @@ impl Admission {
     }
 
     /// Takes a connection in. What it is let in by comes with [`Place::wait`].
-    pub fn arrive(self: &Arc<Self>, address: IpAddr) -> Place {
+    pub fn arrive(self: &Arc<Self>, group: Group) -> Place {
         let now = (self.clock)();
         let mut state = self.state.lock();
         state.parked.retain(|(until, _)| *until > now);
@@ -150,7 +152,7 @@ impl Admission {
         };
         state.line.push(Waiting {
             number,
-            group: Group::of(address),
+            group,
             verdict: place.turn.clone(),
         });
         if state.line.len() > self.logins() * LINE {
@@ -301,13 +303,13 @@ impl Running {
         {
             self.is_ending = true;
             // Nothing goes to the client. Fails if it has gone; then the login ends by itself.
-            let _ = socket.shutdown(Shutdown::Read);
+            let _ = SockRef::from(socket).shutdown(Shutdown::Read);
         }
     }
 }
 
 /// Whether nothing lies ready to be read.
-fn is_silent(socket: &TcpStream) -> bool {
+fn is_silent(socket: &Socket) -> bool {
     let mut byte = [MaybeUninit::uninit()];
     let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
     SockRef::from(socket)
@@ -337,7 +339,7 @@ impl Place {
     }
 
     /// Hands over the client's socket, so that the login can be ended.
-    pub fn hold(&self, socket: TcpStream) {
+    pub fn hold(&self, socket: Socket) {
         self.change(|running| running.socket = Some(socket));
     }
 
@@ -391,7 +393,7 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, TcpListener};
+    use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 
     use super::*;
 
@@ -430,7 +432,7 @@ mod tests {
         }
 
         fn arrive(&self, address: IpAddr) -> Place {
-            self.admission.arrive(address)
+            self.admission.arrive(address.into())
         }
 
         /// It is let in and gets the greeting, and says nothing.
@@ -443,7 +445,7 @@ mod tests {
         fn greet(&self, place: &Place) -> Arc<Pace> {
             let pace = is_let_in(place).expect("there is room");
             let client = TcpStream::connect(self.listener.local_addr().unwrap()).unwrap();
-            place.hold(self.listener.accept().unwrap().0);
+            place.hold(self.listener.accept().unwrap().0.into());
             self.clients.lock().push(client);
             assert!(pace.waits(self.now(), false));
             pace

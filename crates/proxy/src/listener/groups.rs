@@ -1,14 +1,14 @@
-//! Whom a connection belongs to, and how that group has behaved.
+//! How groups of addresses have behaved.
 //!
-//! A group is an IPv4 address or an IPv6 network of 64 bits, of which one host has all addresses.
 //! What is kept of groups is bounded: those whose logins came to nothing by [`MAX_GROUPS`], those
 //! who have logged in by another [`MAX_GROUPS`], so that nobody without a password makes the second
 //! be forgotten.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
+
+use crate::client_address::Group;
 
 /// Groups that are remembered, of either kind.
 pub(super) const MAX_GROUPS: usize = 4096;
@@ -20,25 +20,6 @@ const TRUST: Duration = Duration::from_secs(3600);
 const PATIENCE: f64 = 8.0;
 /// By how much a group must be better than another one to take a place away from it at once.
 const MARGIN: f64 = 2.0;
-
-/// Addresses that are counted as one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Group(IpAddr);
-
-impl Group {
-    pub fn of(address: IpAddr) -> Self {
-        // An IPv4 address is the same one on a socket for both.
-        Group(match address.to_canonical() {
-            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64).into(),
-            v4 => v4,
-        })
-    }
-
-    /// The address, or the first one of the network.
-    pub fn address(self) -> IpAddr {
-        self.0
-    }
-}
 
 /// Who goes first: the smaller one.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -142,10 +123,12 @@ fn drop_least<V>(map: &mut HashMap<Group, V>, order: impl Fn(&V, &V) -> Ordering
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
     use super::*;
 
     fn group(address: &str) -> Group {
-        Group::of(address.parse().unwrap())
+        address.parse::<IpAddr>().unwrap().into()
     }
 
     #[test]
@@ -178,7 +161,7 @@ mod tests {
         groups.has_logged_in(honest, begin);
         groups.has_failed(bad, Duration::from_secs(50), begin);
         for n in 0..2 * MAX_GROUPS as u32 {
-            let other = Group(std::net::Ipv4Addr::from_bits(0x0a00_0000 + n).into());
+            let other = Group::from(IpAddr::from(Ipv4Addr::from_bits(0x0a00_0000 + n)));
             groups.has_failed(other, Duration::from_millis(250), begin);
         }
         assert_eq!(groups.remembered(), (MAX_GROUPS, 1));

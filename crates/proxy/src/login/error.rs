@@ -38,6 +38,8 @@ pub(crate) const SERVER_WITHOUT_TLS: &str = "TLS is required and the server does
 pub(crate) const TLS_REQUIRED: &str =
     "Connections using insecure transport are prohibited: the proxy takes logins under TLS only";
 pub(crate) const CERTIFICATE_REQUIRED: &str = "Connections using insecure transport are prohibited: the proxy takes logins with a certificate of client_ca only, and this connection was made before that";
+pub(crate) const ANOTHER_CERTIFICATE: &str =
+    "Access denied: [tls.accounts] asks this account for another certificate";
 pub(crate) const BAD_HANDSHAKE: &str = "the login asks for TLS, which was not offered";
 pub(crate) const OLD_CLIENT: &str = "the client does not support login methods of 4.1 and later";
 pub(crate) const UNLIKE_LEGS: &str = "the login method relies on the security of the whole way, and only one of client and server is connected by TLS";
@@ -67,6 +69,9 @@ pub(crate) fn tell(client: &mut Connection, error: &LoginError) {
         // as servers with require_secure_transport say it
         LoginError::Refused(text @ (TLS_REQUIRED | CERTIFICATE_REQUIRED)) => {
             ErrPacket::new(3159, *b"HY000", text.as_bytes().to_vec())
+        }
+        LoginError::Refused(ANOTHER_CERTIFICATE) => {
+            ErrPacket::new(1045, *b"28000", ANOTHER_CERTIFICATE.as_bytes().to_vec())
         }
         // the number of ER_NOT_SUPPORTED_AUTH_MODE, which clients know
         LoginError::Refused(text) => of_table(&errors::LOGIN, text),

@@ -170,7 +170,7 @@ impl Legs<'_> {
             authority = rules.client_authority;
             payload = read(self.client).map_err(LoginError::Client)?;
         }
-        now().must_admit(self.client.transport().is_tls(), authority)?;
+        now().must_admit(self.client.transport(), authority)?;
         let response = HandshakeResponse41::decode(&payload).map_err(LoginError::Client)?;
         Ok((response, authority))
     }

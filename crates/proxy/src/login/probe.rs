@@ -8,7 +8,7 @@ use onionskin_value::Family;
 use onionskin_wire::messages::{ErrPacket, InitialHandshake};
 use onionskin_wire::{Connection, Transport, WireError};
 
-use super::connect::connect;
+use super::connect_for;
 use super::error::{LoginError, LoginResult};
 use super::greeting::{family_of, version_of};
 use super::legs::{Legs, Owed, Timing};
@@ -45,7 +45,7 @@ pub(crate) fn ask(settings: &LoginSettings) -> Result<ServerKind, String> {
 /// refuse as broken off (see [`super::excuse`]): however often this is asked, the proxy's address
 /// is not blocked by `max_connect_errors`.
 pub(crate) fn probe(settings: &LoginSettings, whole: Instant) -> LoginResult<ServerKind> {
-    let transport = connect(&settings.backend, whole).map_err(LoginError::Unreachable)?;
+    let transport = connect_for(None, settings, whole)?;
     let mut server = Connection::new(transport);
     // There is no client, and none is read or written.
     let (nobody, _) = UnixStream::pair().map_err(LoginError::Unreachable)?;

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use onionskin_wire::Capabilities;
 use onionskin_wire::auth::LinkTrust;
+use onionskin_wire::{Capabilities, Transport};
 use rustls::ServerConfig;
 
 use super::error::{
-    CERTIFICATE_REQUIRED, LoginError, LoginResult, SERVER_WITHOUT_TLS, TLS_REQUIRED,
+    ANOTHER_CERTIFICATE, CERTIFICATE_REQUIRED, LoginError, LoginResult, SERVER_WITHOUT_TLS,
+    TLS_REQUIRED,
 };
+use crate::certificates::CertificateRules;
 use crate::config::{Backend, BackendTls, Config};
 
 /// The part of the configuration that logins depend on.
@@ -21,6 +23,10 @@ pub(crate) struct LoginSettings {
     pub client_authority: Option<[u8; 32]>,
     pub backend_tls: BackendTls,
     pub trust: LinkTrust,
+    /// The server is told where clients are.
+    pub tells_clients: bool,
+    /// Certificates that accounts have to show.
+    pub certificates: CertificateRules,
     pub trace: bool,
 }
 
@@ -37,6 +43,8 @@ impl LoginSettings {
             client_authority: config.client_authority,
             backend_tls: config.backend_tls.clone(),
             trust: config.trust(),
+            tells_clients: config.tells_clients,
+            certificates: config.certificates.clone(),
             trace: config.trace,
         }
     }
@@ -50,6 +58,8 @@ impl LoginSettings {
             client_authority: None,
             backend_tls: BackendTls::Never,
             trust: LinkTrust::default(),
+            tells_clients: false,
+            certificates: CertificateRules::default(),
             trace: false,
         }
     }
@@ -63,13 +73,27 @@ impl LoginSettings {
 
     /// Whether a client may log in: by its connection, and by the authority under whose rule that
     /// went over to TLS.
-    pub fn must_admit(&self, is_tls: bool, authority: Option<[u8; 32]>) -> LoginResult<()> {
+    /// A Unix socket is as good as TLS, as for servers.
+    pub fn must_admit(&self, client: &Transport, authority: Option<[u8; 32]>) -> LoginResult<()> {
+        self.admits(client.is_secure(), authority)
+    }
+
+    fn admits(&self, is_secure: bool, authority: Option<[u8; 32]>) -> LoginResult<()> {
         match self.client_authority {
-            _ if self.requires_tls && !is_tls => Err(LoginError::Refused(TLS_REQUIRED)),
+            _ if self.requires_tls && !is_secure => Err(LoginError::Refused(TLS_REQUIRED)),
             Some(_) if self.client_authority != authority => {
                 Err(LoginError::Refused(CERTIFICATE_REQUIRED))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Whether an account may log in over a connection: by the certificate that was shown there.
+    /// `account` as [`State::account`](crate::state::State) has it.
+    pub fn must_fit(&self, account: &str, client: &Transport) -> LoginResult<()> {
+        match self.certificates.admit(account, client.peer_certificate()) {
+            true => Ok(()),
+            false => Err(LoginError::Refused(ANOTHER_CERTIFICATE)),
         }
     }
 
@@ -98,7 +122,7 @@ mod tests {
             ..LoginSettings::plain(Backend::Unix("/nowhere".into()))
         };
         settings
-            .must_admit(is_tls, shown.map(|byte| [byte; 32]))
+            .admits(is_tls, shown.map(|byte| [byte; 32]))
             .is_ok()
     }
 

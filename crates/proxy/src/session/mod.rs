@@ -28,7 +28,6 @@ mod texts;
 mod values;
 mod words;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -42,6 +41,7 @@ use onionskin_wire::{Capabilities, Connection, WireError};
 use crate::audit::{Audited, read_attributes};
 use crate::bind::Buffers;
 use crate::catalog::{Account, PlanSpace};
+use crate::client_address::ClientAddress;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
@@ -123,7 +123,7 @@ pub(crate) struct Session {
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Runs a session until its client leaves.
-pub(crate) fn run(login: Login, peer: SocketAddr, live: Arc<Live>, activity: Arc<Activity>) {
+pub(crate) fn run(login: Login, peer: ClientAddress, live: Arc<Live>, activity: Arc<Activity>) {
     let id = login.connection_id;
     let mut session = match Session::begin(login, peer, live, activity) {
         Ok(session) => session,
@@ -142,7 +142,7 @@ const MORE: usize = 16 << 20;
 impl Session {
     pub fn begin(
         login: Login,
-        peer: SocketAddr,
+        peer: ClientAddress,
         live: Arc<Live>,
         activity: Arc<Activity>,
     ) -> Outcome<Session> {
@@ -160,8 +160,10 @@ impl Session {
         );
         let mut client = login.client;
         // a reload may have come while the password was on its way
-        let is_tls = client.transport().is_tls();
-        if let Err(error) = shared.login.must_admit(is_tls, login.client_authority) {
+        let admitted = shared
+            .login
+            .must_admit(client.transport(), login.client_authority);
+        if let Err(error) = admitted {
             crate::login::tell(&mut client, &error);
             return Err(Failure::Client(WireError::Closed));
         }
@@ -183,6 +185,10 @@ impl Session {
                 return Err(failure);
             }
         };
+        if let Err(error) = shared.login.must_fit(&state.account, client.transport()) {
+            crate::login::tell(&mut client, &error);
+            return Err(Failure::Client(WireError::Closed));
+        }
         // What the server would never take is not gathered either. Hexadecimal digits may become
         // half as long.
         let most = server.bound.packet.saturating_mul(2).saturating_add(MORE);
@@ -577,8 +583,11 @@ impl Session {
 
     fn change_user(&mut self) -> Outcome<()> {
         // it is a login
-        let is_tls = self.client.transport().is_tls();
-        let admitted = self.shared.login.must_admit(is_tls, self.client_authority);
+        let transport = self.client.transport();
+        let admitted = self
+            .shared
+            .login
+            .must_admit(transport, self.client_authority);
         if let Err(error) = admitted {
             crate::login::tell(&mut self.client, &error);
             return Err(Failure::Client(WireError::Closed));
@@ -613,6 +622,11 @@ impl Session {
             }
         }
         self.forget_session()?;
+        let transport = self.client.transport();
+        if let Err(error) = self.shared.login.must_fit(&self.state.account, transport) {
+            crate::login::tell(&mut self.client, &error);
+            return Err(Failure::Client(WireError::Closed));
+        }
         if let Ok(asked) = asked {
             self.state.announce(asked.charset.unwrap_or_default());
             self.audited.attributes = read_attributes(asked.connect_attrs.as_deref());

@@ -45,8 +45,12 @@ use super::excuse::NOBODY;
 use super::legs::write;
 use super::password::{FOREIGN_KEY, OTHER_SERVER_KEY, UNTRUSTED, password_key};
 use super::{Login, LoginSettings, Timing, change_user, login};
+use crate::certificates::CertificateRules;
+use crate::client_address::ClientAddress;
 use crate::config::{Backend, BackendTls};
 
+/// Where the clients are.
+const FROM: ClientAddress = ClientAddress::Unix { user: None };
 const SCRAMBLE: &[u8; 20] = b"0123456789abcdefghij";
 const SECOND: &[u8; 20] = b"ABCDEFGHIJ0123456789";
 const PASSWORD: &[u8] = b"hunter2 and more";
@@ -73,6 +77,8 @@ fn settings(backend: Backend) -> LoginSettings {
         client_authority: None,
         backend_tls: BackendTls::Never,
         trust: LinkTrust::default(),
+        tells_clients: false,
+        certificates: CertificateRules::default(),
         trace: false,
     }
 }
@@ -155,7 +161,7 @@ fn play_with<C: Send, S: Send>(
             trust,
             ..settings(backend)
         });
-        let login = login(far, 1, &|| settings.clone(), &timing());
+        let login = login(far, FROM, 1, &|| settings.clone(), &timing());
         let server = server.join().unwrap();
         let client = client.join().unwrap();
         let _ = std::fs::remove_file(&path);

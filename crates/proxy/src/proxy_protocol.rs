@@ -1,13 +1,18 @@
-//! Where a client really is: what a balancer before the proxy tells by the PROXY protocol, versions
-//! 1 and 2.
+//! The PROXY protocol: a header before a connection's first byte, which tells where the client is.
+//! From balancers before the proxy, in versions 1 and 2; to the server, in version 2.
 //!
-//! The header is believed from listed addresses only, and asked of them: one that sends none is
+//! A balancer's header is believed from listed addresses only, and asked of them: one that sends none is
 //! refused, so that nobody who gets past the balancer's own checks is taken for the balancer. From
 //! all other addresses it is no part of the protocol, and refused like any packet that is none.
 
 use std::io::{self, ErrorKind, Read};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
+
+use onionskin_wire::Socket;
+use socket2::SockRef;
+
+use crate::client_address::ClientAddress;
 
 /// How long a header may take: it is the first thing that is sent.
 const TIME: Duration = Duration::from_secs(5);
@@ -17,12 +22,18 @@ const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 const WORD: &[u8] = b"PROXY ";
 /// Longest line of version 1, with its end.
 const LONGEST_LINE: usize = 107;
+/// Commands and families of version 2, with its number and the transport.
+const LOCAL: u8 = 0x20;
+const PROXY: u8 = 0x21;
+const UNSPECIFIED: u8 = 0x00;
+const TCP4: u8 = 0x11;
+const TCP6: u8 = 0x21;
 /// Most bytes behind the fixed part of version 2: addresses, and what else a balancer tells.
 const LONGEST_REST: usize = 4096;
 
 /// Reads the header, and nothing behind it. `Ok(None)`: the balancer speaks for itself, as in a
 /// check of its own.
-pub(super) fn read(socket: &TcpStream) -> io::Result<Option<SocketAddr>> {
+pub(crate) fn read(socket: &Socket) -> io::Result<Option<SocketAddr>> {
     let mut reader = Timed {
         socket,
         until: Instant::now() + TIME,
@@ -30,6 +41,27 @@ pub(super) fn read(socket: &TcpStream) -> io::Result<Option<SocketAddr>> {
     let told = read_from(&mut reader);
     socket.set_read_timeout(None)?;
     told
+}
+
+/// What stands before a connection to the server that is made for this client; `None`: for nobody.
+///
+/// Where the client has connected to is not told: servers have no use for it. A client of a Unix
+/// socket has no address, and the server takes the proxy's.
+pub(crate) fn header(client: Option<ClientAddress>) -> Vec<u8> {
+    let from = client.and_then(ClientAddress::tcp);
+    let from = from.map(|from| (from.ip().to_canonical(), from.port()));
+    let addresses = |from: &[u8], port: u16| {
+        let (nowhere, no_port) = (vec![0; from.len()], [0; 2]);
+        [from, &nowhere, &port.to_be_bytes(), &no_port].concat()
+    };
+    let (command, family, rest) = match from {
+        None => (LOCAL, UNSPECIFIED, Vec::new()),
+        Some((IpAddr::V4(from), port)) => (PROXY, TCP4, addresses(&from.octets(), port)),
+        Some((IpAddr::V6(from), port)) => (PROXY, TCP6, addresses(&from.octets(), port)),
+    };
+    let length = rest.len() as u16; // 36 at most
+    let fixed = [&[command, family][..], &length.to_be_bytes()].concat();
+    [SIGNATURE, &fixed[..], &rest].concat()
 }
 
 fn malformed() -> io::Error {
@@ -83,8 +115,6 @@ fn port_of(word: &str) -> Option<u16> {
 
 /// What stands behind the signature of version 2.
 fn read_binary(reader: &mut impl Read) -> io::Result<Option<SocketAddr>> {
-    const LOCAL: u8 = 0x20;
-    const PROXY: u8 = 0x21;
     let mut fixed = [0; 4];
     reader.read_exact(&mut fixed)?;
     let [command, family, high, low] = fixed;
@@ -96,13 +126,13 @@ fn read_binary(reader: &mut impl Read) -> io::Result<Option<SocketAddr>> {
     reader.read_exact(&mut rest)?;
     match (command, family) {
         // UNSPEC: the balancer does not know either, or its client has no address
-        (LOCAL, _) | (PROXY, 0x00) => Ok(None),
+        (LOCAL, _) | (PROXY, UNSPECIFIED) => Ok(None),
         // an address is followed by the other one, then by the two ports
-        (PROXY, 0x11) if length >= 12 => {
+        (PROXY, TCP4) if length >= 12 => {
             let from = Ipv4Addr::new(rest[0], rest[1], rest[2], rest[3]);
             Ok(Some(SocketAddr::from((from, port_at(&rest, 8)))))
         }
-        (PROXY, 0x21) if length >= 36 => {
+        (PROXY, TCP6) if length >= 36 => {
             let mut from = [0; 16];
             from.copy_from_slice(&rest[..16]);
             Ok(Some(SocketAddr::from((
@@ -120,7 +150,7 @@ fn port_at(bytes: &[u8], at: usize) -> u16 {
 
 /// Reads until a moment, however slowly it comes.
 struct Timed<'a> {
-    socket: &'a TcpStream,
+    socket: &'a Socket,
     until: Instant,
 }
 
@@ -131,8 +161,8 @@ impl Read for Timed<'_> {
             return Err(ErrorKind::TimedOut.into());
         }
         self.socket.set_read_timeout(Some(left))?;
-        let mut socket = self.socket;
-        socket.read(into)
+        let socket = SockRef::from(self.socket);
+        (&*socket).read(into)
     }
 }
 
@@ -184,6 +214,25 @@ mod tests {
         );
         assert_eq!(told(&binary(0x20, 0x00, &[])), Some(None));
         assert_eq!(told(&binary(0x21, 0x00, &[1, 2, 3])), Some(None));
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let written = |client: Option<ClientAddress>| {
+            let header = header(client);
+            told(&[&header[..], b"rest"].concat())
+        };
+        for address in ["10.1.2.3:40000", "[2001:db8::1]:1"] {
+            let client = ClientAddress::Tcp(address.parse().unwrap());
+            assert_eq!(written(Some(client)), Some(Some(address.into())));
+        }
+        let mapped = ClientAddress::Tcp("[::ffff:10.1.2.3]:9".parse().unwrap());
+        assert_eq!(written(Some(mapped)), Some(Some("10.1.2.3:9".into())));
+        assert_eq!(
+            written(Some(ClientAddress::Unix { user: None })),
+            Some(None)
+        );
+        assert_eq!(written(None), Some(None));
     }
 
     #[test]
