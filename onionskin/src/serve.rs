@@ -120,10 +120,10 @@ impl Serve {
         let mut setup = Setup::read(&file, &given)?;
         let mut sockets = sockets::Given::find(&file, self.take_over, passed)?;
         let listeners = sockets.listeners(&addresses)?;
-        let admin = Admin::bind(&file, setup.token.take(), sockets.take("admin")?)?;
+        let admin = Admin::bind(&file, setup.token.take(), &mut sockets)?;
         let control = file.control_path();
         let control = match control {
-            Some(path) => Some(Control::bind(&path, sockets.take("control")?)?),
+            Some(path) => Some(Control::bind(&path, &mut sockets)?),
             None => None,
         };
 

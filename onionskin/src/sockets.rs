@@ -57,32 +57,32 @@ impl Given {
             }
             tracing::info!("--take-over: no program runs on {}", path.display());
         }
+        for (name, socket) in &passed {
+            must_accept(name, socket)?;
+        }
         Ok(match passed.is_empty() {
             true => Given::Nothing,
             false => Given::Systemd(passed),
         })
     }
 
-    /// The socket of this name: `admin`, `control`, or one for clients. systemd's that are named
-    /// otherwise are for clients.
-    pub fn take(&mut self, name: &str) -> Result<Option<Inherited>, CommandError> {
-        let taken = self.find_socket(name);
-        if let Some(inherited) = &taken {
-            must_accept(name, &inherited.socket)?;
-        }
-        Ok(taken)
-    }
-
-    fn find_socket(&mut self, name: &str) -> Option<Inherited> {
+    /// A socket for `admin`, `control` or [`LISTEN`], if one was given that is where it is wanted.
+    /// systemd's that are named otherwise are for clients.
+    pub fn take(
+        &mut self,
+        purpose: &str,
+        is_wanted: impl Fn(&OwnedFd) -> bool,
+    ) -> Option<Inherited> {
+        let is_meant = |name: &str| match name {
+            "admin" | "control" => name == purpose,
+            _ => purpose == LISTEN,
+        };
+        let is_it = |(name, socket): &(String, OwnedFd)| is_meant(name) && is_wanted(socket);
         match self {
             Given::Nothing => None,
-            Given::Before(before) => before.socket(name),
+            Given::Before(before) => before.take(is_it),
             Given::Systemd(sockets) => {
-                let is_meant = |known: &str| match known {
-                    "admin" | "control" => known == name,
-                    _ => name == LISTEN,
-                };
-                let at = sockets.iter().position(|(known, _)| is_meant(known))?;
+                let at = sockets.iter().position(is_it)?;
                 Some(Inherited {
                     socket: sockets.swap_remove(at).1,
                     is_systemds: true,
@@ -91,31 +91,23 @@ impl Given {
         }
     }
 
-    /// The sockets for clients that were given and are at one of these addresses, each beside its
-    /// address.
+    /// The sockets for clients that were given and are at one of these addresses, each in its
+    /// address's place. One of systemd's that is somewhere else is an error.
     pub fn listeners(
         &mut self,
         addresses: &[ListenAddress],
     ) -> Result<Vec<Option<Bound>>, CommandError> {
-        let mut listeners: Vec<Option<Bound>> = addresses.iter().map(|_| None).collect();
-        for name in listener_names(MOST as usize) {
-            // systemd may have several of one name
-            while let Some(Inherited {
-                socket,
-                is_systemds,
-            }) = self.take(&name)?
-            {
-                match addresses.iter().position(|wanted| wanted.is_of(&socket)) {
-                    Some(at) => {
-                        let taken = addresses[at].take(socket, is_systemds);
-                        listeners[at] =
-                            Some(taken.map_err(|source| cannot_listen(&addresses[at], source))?);
-                    }
-                    // a new address is one of the reasons to take over
-                    None if !is_systemds => {}
-                    None => return Err(not_wanted(&socket, addresses)),
-                }
-            }
+        let mut listeners = Vec::with_capacity(addresses.len());
+        for address in addresses {
+            let taken = self.take(LISTEN, |socket| address.is_of(socket));
+            let bound = taken.map(|it| address.take(it.socket, it.is_systemds));
+            let bound = bound.transpose();
+            listeners.push(bound.map_err(|source| cannot_listen(address, source))?);
+        }
+        if matches!(self, Given::Systemd(_))
+            && let Some(Inherited { socket, .. }) = self.take(LISTEN, |_| true)
+        {
+            return Err(not_wanted(&socket, addresses));
         }
         Ok(listeners)
     }

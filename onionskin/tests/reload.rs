@@ -14,7 +14,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,20 +38,32 @@ const SOON: Duration = Duration::from_secs(15);
 struct Reloadable {
     proxy: Proxy,
     admin: u16,
+    /// Addresses besides the port.
+    addresses: Vec<String>,
 }
 
 impl Reloadable {
     fn start(server: &Server, tables: &str) -> Reloadable {
+        Self::start_at(server, tables, Vec::new())
+    }
+
+    fn start_at(server: &Server, tables: &str, addresses: Vec<String>) -> Reloadable {
         let admin = free_port();
+        let more = |address: &String| ["--listen".to_owned(), address.clone()];
         let options = ProxyOptions {
             settings: format!("admin = \"127.0.0.1:{admin}\"\ncontrol = \"control.sock\""),
             tables: tables.into(),
+            arguments: addresses.iter().flat_map(more).collect(),
             ..ProxyOptions::default()
         };
         let proxy = Proxy::start_with(server, options);
         let socket = proxy.folder().join("control.sock");
         wait_until("the control socket", SOON, || socket.exists());
-        Reloadable { proxy, admin }
+        Reloadable {
+            proxy,
+            admin,
+            addresses,
+        }
     }
 
     fn config(&self) -> String {
@@ -94,6 +106,11 @@ impl Reloadable {
             .current_dir(self.proxy.folder())
             .args(["serve", "-c", "onionskin.toml", "--take-over", "--listen"])
             .arg(format!("127.0.0.1:{}", self.proxy.port()))
+            .args(
+                self.addresses
+                    .iter()
+                    .flat_map(|address| ["--listen", address]),
+            )
             .stdin(Stdio::null())
             .stdout(log.try_clone().expect("a handle"))
             .stderr(log)
@@ -477,6 +494,22 @@ fn what_is_right_is_taken(proxy: &Reloadable, mut session: Session, server: &Ser
     );
 }
 
+/// Where a client connects.
+#[derive(Clone)]
+enum Door {
+    Port(u16),
+    Socket(PathBuf),
+}
+
+impl Door {
+    fn enter(&self) -> Result<Session, Failure> {
+        match self {
+            Door::Port(port) => Session::try_open(*port, "root", "", Some("app")),
+            Door::Socket(path) => Session::try_open_at(path, "root", Some("app")),
+        }
+    }
+}
+
 /// Clients that come and go all the time, until they are told to end.
 struct Crowd {
     stop: Arc<AtomicBool>,
@@ -485,18 +518,19 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn begin(port: u16, clients: u32) -> Crowd {
+    /// Of one client at each door.
+    fn begin(doors: Vec<Door>) -> Crowd {
         let (stop, served) = (
             Arc::new(AtomicBool::new(false)),
             Arc::new(AtomicU64::new(0)),
         );
-        let client = |number: u32| {
+        let client = |(number, door): (usize, Door)| {
             let (stop, served) = (stop.clone(), served.clone());
             thread::spawn(move || {
                 let mut errors = Vec::new();
                 while !stop.load(Ordering::SeqCst) {
                     let done = (|| {
-                        let mut session = Session::try_open(port, "root", "", Some("app"))?;
+                        let mut session = door.enter()?;
                         let insert = format!("INSERT INTO t (v) VALUES ('client {number}')");
                         session.run(&insert)?;
                         session.execute("SELECT COUNT(*) FROM t WHERE v = ?", ("nobody",))
@@ -509,7 +543,7 @@ impl Crowd {
                 errors
             })
         };
-        let clients = (0..clients).map(client).collect();
+        let clients = doors.into_iter().enumerate().map(client).collect();
         Crowd {
             stop,
             served,
@@ -547,11 +581,24 @@ fn no_connection_is_lost(kind: Kind) {
     let Some(server) = Server::start(kind, ServerOptions::default()) else {
         return;
     };
-    let mut proxy = Reloadable::start(&server, "[protect.\"app.*\"]\nv = [\"eq\"]\n");
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("front.sock");
+    let second = free_port();
+    let addresses = vec![
+        format!("unix:{}", socket.display()),
+        format!("127.0.0.1:{second}"),
+    ];
+    let tables = "[protect.\"app.*\"]\nv = [\"eq\"]\n";
+    let mut proxy = Reloadable::start_at(&server, tables, addresses);
     let mut setup = proxy.proxy.connect();
     setup.must("CREATE DATABASE app");
     setup.must("CREATE TABLE app.t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(50))");
-    let crowd = Crowd::begin(proxy.proxy.port(), 6);
+    let doors = [
+        Door::Port(proxy.proxy.port()),
+        Door::Port(second),
+        Door::Socket(socket.clone()),
+    ];
+    let crowd = Crowd::begin([&doors[..], &doors].concat());
     crowd.until_served(20);
     let sound = proxy.config();
     for round in 0..4 {
@@ -601,6 +648,17 @@ fn no_connection_is_lost(kind: Kind) {
         served.to_string(),
         "each of them has written its row once"
     );
+    // an address that the next one does not have is gone at once, those that it has are not
+    proxy.addresses.remove(0);
+    let held = Session::try_open(second, "root", "", None).expect("a session");
+    successors.push(proxy.successor("fewer.log"));
+    wait_until("it serves", SOON, || {
+        proxy.log_of("fewer.log").contains("listening on")
+    });
+    wait_until("the socket's file is gone", SOON, || !socket.exists());
+    assert!(doors[2].enter().is_err());
+    assert!(doors[0].enter().is_ok() && doors[1].enter().is_ok());
+    drop(held);
     let mut last = successors.pop().expect("one");
     signal("TERM", last.id());
     wait_until("the last one ends", SOON, || ended(&mut last));

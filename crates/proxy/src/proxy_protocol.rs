@@ -1,9 +1,10 @@
 //! The PROXY protocol: a header before a connection's first byte, which tells where the client is.
 //! From balancers before the proxy, in versions 1 and 2; to the server, in version 2.
 //!
-//! A balancer's header is believed from listed addresses only, and asked of them: one that sends none is
-//! refused, so that nobody who gets past the balancer's own checks is taken for the balancer. From
-//! all other addresses it is no part of the protocol, and refused like any packet that is none.
+//! A balancer's header is believed from listed addresses only, and asked of them: one that sends
+//! none is refused, so that nobody who gets past the balancer's own checks is taken for the
+//! balancer. From all other addresses it is no part of the protocol, and refused like any packet
+//! that is none.
 
 use std::io::{self, ErrorKind, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -4,6 +4,7 @@ use mysql::consts::{ColumnFlags, ColumnType};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Params, Row, Value};
 use std::fmt;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -95,14 +96,31 @@ impl Session {
         password: &str,
         database: Option<&str>,
     ) -> Answer<Session> {
-        let limit = Some(Duration::from_secs(60));
-        let options = OptsBuilder::new()
+        let address = OptsBuilder::new()
             .ip_or_hostname(Some("127.0.0.1"))
             .tcp_port(port)
+            .prefer_socket(false);
+        Self::by(address, user, password, database)
+    }
+
+    /// Logs in over a Unix socket.
+    pub fn try_open_at(socket: &Path, user: &str, database: Option<&str>) -> Answer<Session> {
+        let socket = socket.to_str().expect("a plain path");
+        let address = OptsBuilder::new().socket(Some(socket));
+        Self::by(address, user, "", database)
+    }
+
+    fn by(
+        address: OptsBuilder,
+        user: &str,
+        password: &str,
+        database: Option<&str>,
+    ) -> Answer<Session> {
+        let limit = Some(Duration::from_secs(60));
+        let options = address
             .user(Some(user))
             .pass(Some(password))
             .db_name(database)
-            .prefer_socket(false)
             .read_timeout(limit)
             .write_timeout(limit)
             .tcp_connect_timeout(Some(Duration::from_secs(10)))

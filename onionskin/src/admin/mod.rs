@@ -36,7 +36,7 @@ use onionskin_proxy::{Bound, Gate, Manner, Observer, SocketFile};
 
 pub use token::Token;
 
-use crate::{config_file::ConfigFile, error::CommandError, sockets::Inherited};
+use crate::{config_file::ConfigFile, error::CommandError, sockets::Given};
 use answer::Clerk;
 use desk::Desk;
 
@@ -93,17 +93,17 @@ pub fn token(file: &ConfigFile) -> Result<Option<Token>, CommandError> {
 }
 
 impl Admin {
-    /// Binds what the configuration says; `None` if it says nothing. `inherited` is a socket that
-    /// listens already, and is used if it is at that address.
+    /// Binds what the configuration says, or takes the socket that listens there already; `None` if
+    /// it says nothing.
     pub fn bind(
         file: &ConfigFile,
         token: Option<Token>,
-        inherited: Option<Inherited>,
+        given: &mut Given,
     ) -> Result<Option<Admin>, CommandError> {
         let Some(address) = &file.admin else {
             return Ok(None);
         };
-        let bound = match inherited.filter(|inherited| address.is_of(&inherited.socket)) {
+        let bound = match given.take("admin", |socket| address.is_of(socket)) {
             Some(inherited) => address.take(inherited.socket, inherited.is_systemds),
             None => address.bind(MANNER),
         };

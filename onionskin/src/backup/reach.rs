@@ -26,6 +26,8 @@ pub struct Reach {
     pub backend: Backend,
     options: ConnectOptions,
     tls: ProgramTls,
+    /// What programs show under TLS: a certificate and its key.
+    identity: Option<(PathBuf, PathBuf)>,
 }
 
 /// What programs are told.
@@ -57,10 +59,13 @@ impl Reach {
             _ if options.tls.is_some() => ProgramTls::Encrypted,
             _ => ProgramTls::Never,
         };
+        let identity = file.backend_cert.as_ref().zip(file.backend_key.as_ref());
+        let in_folder = |path: &PathBuf| file.folder().join(path);
         let reach = Self {
             backend,
             options,
             tls,
+            identity: identity.map(|(cert, key)| (in_folder(cert), in_folder(key))),
         };
         let is_required = matches!(
             tls::mode(file, &reach.backend),
@@ -107,6 +112,11 @@ impl Reach {
         };
         if !given.iter().any(speaks_of_tls) {
             arguments.extend(self.tls_arguments(family));
+            if let Some((certificate, key)) = &self.identity {
+                let option = |name, path: &PathBuf| with_path(name, path.as_os_str().to_owned());
+                arguments.push(option("--ssl-cert=", certificate));
+                arguments.push(option("--ssl-key=", key));
+            }
         }
         arguments
     }

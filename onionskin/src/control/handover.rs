@@ -143,13 +143,15 @@ impl TakeOver {
         }))
     }
 
-    /// The socket of this name.
-    pub fn socket(&mut self, name: &str) -> Option<Inherited> {
-        let at = self.sockets.iter().position(|(known, _)| known == name)?;
-        self.used.push(name.to_owned());
+    /// The first of these sockets, which is used from now on.
+    pub fn take(&mut self, is_it: impl Fn(&(String, OwnedFd)) -> bool) -> Option<Inherited> {
+        let at = self.sockets.iter().position(is_it)?;
+        let (name, socket) = self.sockets.swap_remove(at);
+        let is_systemds = self.kept.contains(&name);
+        self.used.push(name);
         Some(Inherited {
-            socket: self.sockets.swap_remove(at).1,
-            is_systemds: self.kept.iter().any(|kept| kept == name),
+            socket,
+            is_systemds,
         })
     }
 

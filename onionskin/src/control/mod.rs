@@ -28,9 +28,10 @@ use std::time::{Duration, Instant};
 
 use onionskin_proxy::{Gate, Manner, SocketFile, bind_unix};
 use rustix::net::sockopt::socket_peercred;
+use socket2::SockRef;
 
 use crate::error::CommandError;
-use crate::sockets::Inherited;
+use crate::sockets::{Given, Inherited};
 
 /// Its owner and nobody else.
 const MANNER: Manner = Manner {
@@ -86,14 +87,16 @@ pub struct Served {
 
 impl Control {
     /// Binds it, or takes the one that another program has bound at this path.
-    pub fn bind(path: &Path, inherited: Option<Inherited>) -> Result<Control, CommandError> {
-        let inherited = inherited.and_then(|inherited| {
-            let listener = UnixListener::from(inherited.socket);
-            let address = listener.local_addr().ok()?;
-            (address.as_pathname() == Some(path)).then_some((listener, inherited.is_systemds))
-        });
-        let (bound, is_systemds) = match inherited {
-            Some((listener, is_systemds)) => (Ok(listener), is_systemds),
+    pub fn bind(path: &Path, given: &mut Given) -> Result<Control, CommandError> {
+        let is_there = |socket: &OwnedFd| {
+            let address = SockRef::from(socket).local_addr();
+            address.is_ok_and(|address| address.as_pathname() == Some(path))
+        };
+        let (bound, is_systemds) = match given.take("control", is_there) {
+            Some(Inherited {
+                socket,
+                is_systemds,
+            }) => (Ok(UnixListener::from(socket)), is_systemds),
             None => (bind_unix(path, MANNER), false),
         };
         let listener = bound.and_then(|listener| {

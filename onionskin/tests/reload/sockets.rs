@@ -20,15 +20,20 @@ fn systemd_passes_the_socket() {
     let notified = proxy.proxy.folder().join("notify.sock");
     let notify = UnixDatagram::bind(&notified).expect("a socket");
     notify.set_read_timeout(Some(SOON)).expect("a limit");
+    let front = proxy.proxy.folder().join("front.sock");
     let start = |listen: &str, log: &str| {
         let log = File::create(proxy.proxy.folder().join(log)).expect("a log");
         tied_command(program)
             .current_dir(proxy.proxy.folder())
-            .args(["-l", listen, "-E"])
+            .args(["-l", listen, "-l"])
+            .arg(&front)
+            .arg("-E")
             .arg(format!("NOTIFY_SOCKET={}", notified.display()))
             .arg(env!("CARGO_BIN_EXE_onionskin"))
             .args(["serve", "-c", "onionskin.toml", "--listen"])
             .arg(format!("127.0.0.1:{port}"))
+            .arg("--listen")
+            .arg(format!("unix:{}", front.display()))
             .stdin(Stdio::null())
             .stderr(log)
             .spawn()
@@ -44,8 +49,13 @@ fn systemd_passes_the_socket() {
     let length = notify.recv(&mut told).expect("it tells that it is ready");
     let told = String::from_utf8_lossy(&told[..length]).into_owned();
     assert_eq!(told, format!("READY=1\nMAINPID={}", passed.id()));
+    let by_socket = Session::try_open_at(&front, "root", None);
+    let mut by_socket = by_socket.expect("a session by the second one");
+    assert_eq!(by_socket.text("SELECT 2").expect("a row"), "2");
     signal("TERM", passed.id());
     wait_until("it ends", SOON, || ended(&mut passed));
+    assert!(front.exists(), "it is not the proxy's to remove");
+    fs::remove_file(&front).expect("removed");
 
     let other = free_port();
     let mut wrong = start(&format!("127.0.0.1:{other}"), "wrong.log");
