@@ -2,7 +2,7 @@
 # Installs what the Makefile's targets need, and nothing when it is all there.
 #
 #   scripts/install-deps.sh          for `make demo`: a C compiler, cmake (aws-lc), MariaDB
-#   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, valgrind, promtool, and MySQL 9.7 in .servers/mysql
+#   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, valgrind, promtool, rsyslog, and MySQL 9.7 in .servers/mysql
 #   scripts/install-deps.sh package  for `make package-test`: Debian's tools for packages, systemd-nspawn
 #   scripts/install-deps.sh nightly  what tests need, and MariaDB 11.8 in .servers/mariadb118
 #
@@ -71,6 +71,7 @@ if [ "$want" = tests ] || [ "$want" = nightly ]; then
     need valgrind valgrind
     need mariadb-backup mariadb-backup
     need promtool prometheus
+    need rsyslogd rsyslog
     python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
     need setpriv util-linux
     need script bsdutils

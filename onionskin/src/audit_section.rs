@@ -6,8 +6,10 @@ use std::{
     time::Duration,
 };
 
-use onionskin_audit::Settings;
+use onionskin_audit::{Settings, SyslogAddress};
 use serde::Deserialize;
+
+use crate::config_file::some_parsed;
 
 /// Bytes of a file, unless something else is said.
 const FILE_SIZE: u64 = 64 << 20;
@@ -22,6 +24,8 @@ const HEADS: Duration = Duration::from_secs(60);
 pub struct AuditSection {
     folder: PathBuf,
     heads: Option<PathBuf>,
+    #[serde(default, deserialize_with = "some_parsed")]
+    syslog: Option<SyslogAddress>,
     file_size: Option<NonZeroU64>,
     #[serde(default)]
     when_full: WhenFull,
@@ -46,6 +50,7 @@ impl AuditSection {
             heads: self.heads.as_ref().map(|heads| base.join(heads)),
             part_bytes: self.file_size.map_or(FILE_SIZE, NonZeroU64::get).max(LEAST),
             every: HEADS,
+            syslog: self.syslog.clone(),
         }
     }
 

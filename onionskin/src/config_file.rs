@@ -541,7 +541,7 @@ fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Durati
 }
 
 /// Whatever has a form as text.
-fn some_parsed<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+pub fn some_parsed<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: std::str::FromStr<Err: std::fmt::Display>,

@@ -464,6 +464,158 @@ fn statements_of_whole_lines(folder: &Path) -> usize {
     parts(folder).into_iter().map(lines).sum()
 }
 
+/// A real daemon, which writes what it gets by each of the three ways.
+struct Rsyslog {
+    child: std::process::Child,
+    folder: tempfile::TempDir,
+    udp: u16,
+    tcp: u16,
+}
+
+impl Rsyslog {
+    fn start() -> Option<Rsyslog> {
+        let program = "/usr/sbin/rsyslogd";
+        if !Path::new(program).exists() {
+            announce("SKIPPED: no rsyslogd");
+            return None;
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = folder.path().display();
+        let (udp, tcp) = (free_port(), free_port());
+        let config = format!(
+            "global(workDirectory=\"{at}\" maxMessageSize=\"64k\")\n\
+             template(name=\"text\" type=\"string\" string=\"%app-name% %syslogfacility-text%.%syslogseverity-text% %msg%\\n\")\n\
+             module(load=\"imudp\")\ninput(type=\"imudp\" address=\"127.0.0.1\" port=\"{udp}\" ruleset=\"udp\")\n\
+             module(load=\"imtcp\")\ninput(type=\"imtcp\" address=\"127.0.0.1\" port=\"{tcp}\" ruleset=\"tcp\")\n\
+             module(load=\"imuxsock\" SysSock.Use=\"off\")\ninput(type=\"imuxsock\" Socket=\"{at}/log\" ruleset=\"unix\" RateLimit.Interval=\"0\")\n\
+             ruleset(name=\"udp\") {{ action(type=\"omfile\" file=\"{at}/udp.txt\" template=\"text\") }}\n\
+             ruleset(name=\"tcp\") {{ action(type=\"omfile\" file=\"{at}/tcp.txt\" template=\"text\") }}\n\
+             ruleset(name=\"unix\") {{ action(type=\"omfile\" file=\"{at}/unix.txt\" template=\"text\") }}\n"
+        );
+        let file = folder.path().join("rsyslog.conf");
+        fs::write(&file, config).expect("written");
+        let pid = folder.path().join("pid");
+        let child = tied_command(program)
+            .args(["-n", "-f"])
+            .arg(&file)
+            .arg("-i")
+            .arg(&pid)
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("rsyslogd starts");
+        wait_until("rsyslogd listens", Duration::from_secs(20), || {
+            std::net::TcpStream::connect(("127.0.0.1", tcp)).is_ok()
+                && folder.path().join("log").exists()
+        });
+        Some(Rsyslog {
+            child,
+            folder,
+            udp,
+            tcp,
+        })
+    }
+
+    /// The texts that have come by a way.
+    fn texts(&self, way: &str) -> Vec<String> {
+        let file = self.folder.path().join(format!("{way}.txt"));
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let texts = text.lines().map(|line| {
+            let text = line.strip_prefix("onionskin authpriv.info ");
+            text.unwrap_or(line).trim_start().to_owned()
+        });
+        texts.collect()
+    }
+}
+
+impl Drop for Rsyslog {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A syslog daemon gets every line as it is in the files, whichever way it takes.
+#[test]
+fn a_daemon_gets_every_line() {
+    if direct_mode() {
+        return;
+    }
+    let Some(daemon) = Rsyslog::start() else {
+        return;
+    };
+    let ways = [
+        ("udp", format!("udp:127.0.0.1:{}", daemon.udp)),
+        ("tcp", format!("tcp:127.0.0.1:{}", daemon.tcp)),
+        (
+            "unix",
+            format!("unix:{}", daemon.folder.path().join("log").display()),
+        ),
+    ];
+    for (way, address) in ways {
+        let more = format!("syslog = \"{address}\"");
+        let Some(mut place) = Place::start(Kind::MariaDb, &more) else {
+            return;
+        };
+        let session = &mut place.pair.protected;
+        for n in 0..30 {
+            session.must(&format!(
+                "INSERT INTO people VALUES ({n}, 'näme {n}', {n}, 'n', {n})"
+            ));
+            session.must(&format!("SELECT name, born FROM people WHERE id = {n}"));
+        }
+        place.pair.proxy.terminate();
+        let mut lines = Vec::new();
+        for part in parts(place.logs.path()) {
+            let text = fs::read_to_string(part).expect("read");
+            lines.extend(text.lines().map(str::to_owned));
+        }
+        assert!(lines.len() > 60, "{lines:?}");
+        wait_until("all lines", Duration::from_secs(20), || {
+            daemon.texts(way).len() >= lines.len()
+        });
+        assert_eq!(daemon.texts(way), lines, "{way}");
+        // it can be verified like the files
+        let copy = tempfile::tempdir().expect("a folder");
+        let part = parts(place.logs.path()).pop().expect("a part");
+        let name = part.file_name().expect("a name");
+        let text = daemon.texts(way).join("\n") + "\n";
+        fs::write(copy.path().join(name), &text).expect("written");
+        let folder = copy.path().to_str().expect("a plain path");
+        let verify = [
+            "audit-log",
+            "verify",
+            "-c",
+            "onionskin.toml",
+            "--folder",
+            folder,
+        ];
+        let (sound, said) = place.pair.proxy.command(&verify);
+        assert!(sound, "{way}: {said}");
+        fs::write(
+            copy.path().join(name),
+            text.replacen("people.born", "people.name", 1),
+        )
+        .expect("written");
+        let (sound, said) = place.pair.proxy.command(&verify);
+        assert!(!sound, "{way}: {said}");
+    }
+    // nobody waits for a daemon that is not there
+    let more = "syslog = \"udp:127.0.0.1:1\"";
+    let Some(mut place) = Place::start(Kind::MariaDb, more) else {
+        return;
+    };
+    place.pair.protected.must("SELECT name FROM people");
+    place.pair.proxy.terminate();
+    let log = place.pair.proxy.log();
+    assert!(log.contains("takes no lines of the audit log"), "{log}");
+    let (sound, said) = place
+        .pair
+        .proxy
+        .command(&["audit-log", "verify", "-c", "onionskin.toml"]);
+    assert!(sound, "{said}");
+}
+
 /// MariaDB's own audit plugin counts what reaches the tables.
 #[test]
 fn the_server_counts_as_many_reads() {

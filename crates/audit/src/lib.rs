@@ -14,6 +14,7 @@
 //! |---|---|
 //! | `line` | what lines say, and how they are linked and sealed |
 //! | `log` | writes a run: parts, room on the disk, heads |
+//! | `syslog` | copies of the lines for a syslog daemon |
 //! | `folder` | the files of a folder, by run and part |
 //! | `verify` | reads all of it, and tells what is wrong |
 //! | `error` | why nothing can be written or read |
@@ -22,6 +23,7 @@ mod error;
 mod folder;
 mod line;
 mod log;
+mod syslog;
 #[cfg(test)]
 mod tests;
 mod verify;
@@ -29,4 +31,5 @@ mod verify;
 pub use error::AuditError;
 pub use line::{Count, Statement};
 pub use log::{AuditLog, Head, Settings};
+pub use syslog::SyslogAddress;
 pub use verify::{Fault, Report, RunReport, RunState, verify};

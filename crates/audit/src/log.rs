@@ -23,6 +23,7 @@ use rustix::io::Errno;
 use crate::error::AuditError;
 use crate::folder::{name_of, runs};
 use crate::line::{FoundEnd, Link, NO_LINK, Noted, Parsed, Record, Statement, digest_of, hex, put};
+use crate::syslog::{Copies, SyslogAddress};
 
 /// Where and how a run is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +36,8 @@ pub struct Settings {
     pub part_bytes: u64,
     /// Time between heads.
     pub every: Duration,
+    /// A daemon that gets a copy of every line.
+    pub syslog: Option<SyslogAddress>,
 }
 
 /// So much room is reserved ahead, and so much at least has to be left for statements to begin.
@@ -73,6 +76,7 @@ pub struct AuditLog {
     /// Statements that have no line.
     lost: AtomicU64,
     written: AtomicU64,
+    copies: Option<Copies>,
     end: Arc<End>,
 }
 
@@ -109,6 +113,11 @@ impl AuditLog {
     /// Begins a run.
     pub fn begin(settings: Settings, key: Arc<AuditKey>) -> Result<Arc<AuditLog>, AuditError> {
         let found = found_ends(&settings.folder)?;
+        let copies = settings.syslog.clone().map(Copies::begin).transpose();
+        let copies = copies.map_err(|source| AuditError::File {
+            path: settings.folder.clone(),
+            source,
+        })?;
         let run = hex(&rand::random::<[u8; 8]>());
         let (file, path) = create(&settings.folder, &run, 1)?;
         let chain = Chain {
@@ -135,6 +144,7 @@ impl AuditLog {
             has_room: AtomicBool::new(true),
             lost: AtomicU64::new(0),
             written: AtomicU64::new(0),
+            copies,
             end: Arc::default(),
         });
         {
@@ -154,6 +164,11 @@ impl AuditLog {
     pub fn counts(&self) -> (u64, u64) {
         let read = |number: &AtomicU64| number.load(Ordering::Relaxed);
         (read(&self.written), read(&self.lost))
+    }
+
+    /// Lines that the syslog daemon has not got.
+    pub fn copies_lost(&self) -> u64 {
+        self.copies.as_ref().map_or(0, Copies::lost)
     }
 
     /// Whether the statements that begin now will find room for their lines. Where there was none,
@@ -267,6 +282,9 @@ impl AuditLog {
             chain.is_closed = true;
             self.note(&mut chain, true)?;
         }
+        if let Some(copies) = &self.copies {
+            copies.end();
+        }
         Ok(self.head_of(&chain))
     }
 
@@ -330,6 +348,9 @@ impl AuditLog {
             Ok(()) => {
                 (chain.n, chain.link) = (n, link);
                 chain.size += buffer.len() as u64;
+                if let Some(copies) = &self.copies {
+                    copies.send(&buffer);
+                }
             }
             // Half a line would be the end of what can be verified. Behind this, room has to be
             // reserved anew.

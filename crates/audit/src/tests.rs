@@ -38,6 +38,7 @@ impl Place {
             heads: Some(self.heads()),
             part_bytes,
             every: Duration::from_secs(3600),
+            syslog: None,
         }
     }
 

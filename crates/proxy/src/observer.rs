@@ -112,6 +112,11 @@ impl Observer {
                 .audit
                 .as_ref()
                 .map_or((0, 0), |audit| audit.log.counts()),
+            copies_lost: shared
+                .config
+                .audit
+                .as_ref()
+                .map_or(0, |audit| audit.log.copies_lost()),
         };
         Some(encode(metrics, gauges, form))
     }

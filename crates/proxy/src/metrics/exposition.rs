@@ -96,6 +96,8 @@ metrics! {
     AUDITED = "audit_statements", "onionskin_audit_statements_total", "counter",
         "`outcome`: written, lost",
         "Statements on protected columns that have a line in the audit log, and such that could not be given one";
+    COPIES = "audit_copies_lost", "onionskin_audit_copies_lost_total", "counter", "",
+        "Lines of the audit log that the syslog daemon has not got";
 }
 
 /// What is not counted and looked up for each exposition.
@@ -112,6 +114,8 @@ pub(crate) struct Gauges {
     pub edition: u64,
     /// Statements that the audit log has, and such that it could not take.
     pub audited: (u64, u64),
+    /// Lines that the syslog daemon has not got.
+    pub copies_lost: u64,
 }
 
 /// All metrics as text.
@@ -243,7 +247,8 @@ impl Collector for Shown {
                 "outcome",
                 [("written", &written), ("lost", &lost)].into_iter(),
             )
-        })
+        })?;
+        put(encoder, &COPIES, |to| counter(to, gauges.copies_lost))
     }
 }
 
@@ -285,6 +290,7 @@ mod tests {
             held: 65_536,
             edition: 2,
             audited: (9, 1),
+            copies_lost: 4,
         };
         encode(&metrics, gauges, form)
     }
