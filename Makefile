@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book package package-test mariadb118 nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book package package-test browser-test mariadb118 nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -90,6 +90,11 @@ package-test: package ## install, run, replace and remove that package in a clea
 	@scripts/install-deps.sh package
 	@scripts/package_test.sh
 
+browser-test: ## the status page in Debian's chromium: wide and on a phone, light and dark, with a token, with hostile names
+	@scripts/install-deps.sh browser
+	$(CARGO) build --release --locked -p onionskin
+	python3 scripts/browser_test.py
+
 mariadb118: ## all integration tests with MariaDB 11.8 in the place of the system's
 	@scripts/install-deps.sh nightly
 	PATH="$(CURDIR)/scripts/mariadb118:$$PATH" ONIONSKIN_TEST_MARIADB_ONLY=1 $(CARGO) test --locked --profile ci -p onionskin --no-fail-fast
@@ -109,6 +114,7 @@ nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzin
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/orm_suites.py
 	python3 scripts/orm_suites.py --wildcard
+	$(MAKE) browser-test
 	$(MAKE) mariadb118
 	$(MAKE) package-test
 	python3 scripts/bench.py

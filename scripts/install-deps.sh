@@ -4,6 +4,7 @@
 #   scripts/install-deps.sh          for `make demo`: a C compiler, cmake (aws-lc), MariaDB
 #   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, valgrind, promtool, rsyslog, and MySQL 9.7 in .servers/mysql
 #   scripts/install-deps.sh package  for `make package-test`: Debian's tools for packages, systemd-nspawn
+#   scripts/install-deps.sh browser  for `make browser-test`: chromium and its driver, and Python's venv
 #   scripts/install-deps.sh nightly  what tests need, and MariaDB 11.8 in .servers/mariadb118
 #
 # Packages come from apt, as root or through sudo; without either, the script prints what to install
@@ -57,6 +58,13 @@ if [ "$want" = package ]; then
     need debootstrap debootstrap
     need gpgv gpgv
     [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
+fi
+if [ "$want" = browser ]; then
+    need chromium chromium
+    need chromedriver chromium-driver
+    need python3 python3
+    need setpriv util-linux
+    python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
 fi
 if [ "$want" = tests ] || [ "$want" = nightly ]; then
     need systemd-analyze systemd
