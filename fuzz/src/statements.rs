@@ -221,6 +221,7 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
         table_id: Some([7; 8]),
         view: false,
         base: None,
+        hidden_indexes: Vec::new(),
         damaged: None,
     }))
 });

@@ -346,6 +346,7 @@ fn tables(
             table_id: None,
             view: false,
             base: None,
+            hidden_indexes: Vec::new(),
             damaged: None,
         }));
     }

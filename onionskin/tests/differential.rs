@@ -52,6 +52,8 @@ mod key_lengths;
 mod known;
 #[path = "differential/lane.rs"]
 mod lane;
+#[path = "differential/masked.rs"]
+mod masked;
 #[path = "differential/mixed.rs"]
 mod mixed;
 #[path = "differential/modes.rs"]
@@ -101,7 +103,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-on_both_servers!(equal_or_refused, sessions_are_equal_or_refused);
+on_both_servers!(
+    equal_or_refused,
+    sessions_are_equal_or_refused,
+    masked_columns_tell_nothing
+);
 
 /// Statements on each server; the two together are over 20,000.
 const STATEMENTS: usize = 11_000;
@@ -232,6 +238,10 @@ fn equal_or_refused(kind: Kind) {
 
 fn sessions_are_equal_or_refused(kind: Kind) {
     run(Suite::Sessions, kind);
+}
+
+fn masked_columns_tell_nothing(kind: Kind) {
+    masked::tell_nothing(kind);
 }
 
 fn run(suite: Suite, kind: Kind) {

@@ -13,9 +13,13 @@ on_both_servers!(
 );
 
 const PEOPLE: &str = "CREATE TABLE people (id INT PRIMARY KEY, email VARCHAR(60) NOT NULL UNIQUE, name VARCHAR(40), \
-     born INT, note VARCHAR(60), city VARCHAR(20))";
+     born INT, note VARCHAR(60), city VARCHAR(20), KEY age (born), KEY both_of (city, born))";
 const CARDS: &str =
     "CREATE TABLE cards (id INT PRIMARY KEY, number CHAR(16), pin VARCHAR(8), mail VARCHAR(60))";
+
+/// Rows lie in the order of a masked column.
+const KEYED: &str = "CREATE TABLE keyed (code INT PRIMARY KEY, city VARCHAR(20))";
+const LOOSE: &str = "CREATE TABLE loose (mail VARCHAR(60) NOT NULL UNIQUE, city VARCHAR(20))";
 
 /// The sections about one database.
 fn sections(database: &str) -> String {
@@ -33,6 +37,20 @@ enforce = true
 number = []
 pin = ["eq"]
 mail = ["eq", "join:mail"]
+
+[protect."{database}.keyed"]
+enforce = true
+code = ["range"]
+
+[protect."{database}.loose"]
+enforce = true
+mail = ["eq"]
+
+[mask."{database}.keyed"]
+code = {{ support = "null", "*" = "clear" }}
+
+[mask."{database}.loose"]
+mail = {{ support = "null", "*" = "clear" }}
 
 [mask."{database}.people"]
 email = {{ support = "null", root = "clear", boss = "clear", "role:auditor" = "clear", "*" = "refuse" }}
@@ -69,6 +87,15 @@ fn start(kind: Kind) -> Option<Pair> {
         root.must(CARDS);
         root.must(&format!("INSERT INTO people VALUES {}", people[at]));
         root.must(&format!("INSERT INTO cards VALUES {}", cards[at]));
+        root.must(KEYED);
+        root.must(LOOSE);
+        let (low, high) = [(1, 2), (9, 8)][at];
+        root.must(&format!(
+            "INSERT INTO keyed VALUES ({low}, 'Rome'), ({high}, 'Oslo')"
+        ));
+        root.must(&format!(
+            "INSERT INTO loose VALUES ('{low}', 'Rome'), ('{high}', 'Oslo')"
+        ));
     }
     for user in ["support", "boss", "roly", "other"] {
         root.must(&format!("CREATE USER {user} IDENTIFIED BY ''"));
@@ -132,6 +159,60 @@ fn each_account_sees_what_is_said_of_it(kind: Kind) {
 
 /// Statements, of which some are not refused.
 const STATEMENTS: &[&str] = &[
+    // in which order rows come, and which come at all
+    "SELECT city FROM keyed",
+    "SELECT code, city FROM keyed LIMIT 1",
+    "SELECT city FROM loose",
+    "SELECT city FROM loose LIMIT 1",
+    "SELECT c.id, k.city FROM cards c, keyed k",
+    "UPDATE keyed SET city = 'Bonn' LIMIT 1",
+    "DELETE FROM loose LIMIT 1",
+    "DELETE FROM loose WHERE city = 'Oslo'",
+    "SELECT id FROM people",
+    "SELECT id FROM people LIMIT 1",
+    "SELECT id, born FROM people LIMIT 2",
+    "SELECT id FROM people FORCE INDEX (age) LIMIT 1",
+    "SELECT id FROM people FORCE INDEX (age)",
+    "SELECT id FROM people USE INDEX FOR ORDER BY (age) LIMIT 1",
+    "SELECT id FROM people WHERE city = 'Rome' LIMIT 1",
+    "SELECT id, city FROM people FORCE INDEX (both_of)",
+    "SELECT id FROM people ORDER BY city LIMIT 2",
+    "SELECT city, MAX(id) FROM people GROUP BY city",
+    "SELECT city, id FROM people GROUP BY city ORDER BY NULL",
+    "SELECT DISTINCT city FROM people",
+    "SELECT a.id, b.id FROM people a, people b",
+    "SELECT id FROM (SELECT id FROM people) d LIMIT 1",
+    "WITH c AS (SELECT id FROM people) SELECT * FROM c LIMIT 1",
+    "SELECT id FROM people UNION ALL SELECT id FROM people",
+    "SELECT GROUP_CONCAT(id) FROM people",
+    "SELECT id, @n := COALESCE(@n, 0) + 1 FROM people",
+    "SELECT id, ROW_NUMBER() OVER () FROM people",
+    "UPDATE people SET note = 'first' LIMIT 1",
+    "SELECT id, note FROM people ORDER BY id",
+    "INSERT INTO cards (id) SELECT id + 200 FROM people LIMIT 1",
+    "EXPLAIN SELECT id FROM people FORCE INDEX (age)",
+    "SELECT /*+ INDEX(people age) */ id FROM people LIMIT 1",
+    "SELECT /*+ ORDER_INDEX(people age) */ id FROM people",
+    "SELECT p.id FROM cards c JOIN people p LIMIT 3",
+    "SELECT id FROM people AS `p q` LIMIT 1",
+    "SELECT id FROM one.people LIMIT 1",
+    "SELECT LENGTH(note), id FROM people LIMIT 2",
+    "SELECT id FROM people WHERE LENGTH(note) = 1 LIMIT 1",
+    "UPDATE people SET city = 'x' WHERE LENGTH(note) = 5 LIMIT 1",
+    "UPDATE people p SET p.note = CONCAT(p.note, '!') LIMIT 1",
+    "UPDATE people, cards SET people.note = 'w' WHERE cards.id = people.id",
+    "SELECT id, note, city FROM people ORDER BY id",
+    "DELETE FROM people LIMIT 1",
+    "DELETE FROM people WHERE LENGTH(note) = 5 LIMIT 1",
+    "DELETE p FROM people p WHERE p.id = 77",
+    "DELETE FROM people WHERE city = 'nowhere'",
+    "SELECT id INTO @first FROM people LIMIT 1",
+    "SELECT @first",
+    "SELECT (SELECT id FROM people LIMIT 1)",
+    "SELECT id FROM cards WHERE id IN (SELECT id FROM people) LIMIT 1",
+    "SELECT UPPER(note) FROM people ORDER BY 1 LIMIT 1",
+    "SELECT id, note FROM people ORDER BY note LIMIT 3",
+    "SELECT id FROM people FOR UPDATE",
     "SELECT email, name, born, note FROM people ORDER BY id",
     "SELECT * FROM people WHERE city = 'Rome' ORDER BY id",
     "SELECT id FROM people WHERE email = 'a@x'",

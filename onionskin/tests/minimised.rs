@@ -5,6 +5,7 @@ use ::mysql::Value;
 use onionskin_testkit::*;
 
 on_both_servers!(
+    a_connection_in_utf8mb3_has_no_four_bytes,
     unique_keys_are_looked_at_as_they_are_defined,
     whole_numbers_of_both_signs_beside_other_constants,
     failures_keep_or_use_up_what_was_said_of_the_next_transaction,
@@ -645,6 +646,51 @@ fn parameters_beyond_a_character_set_end_a_statement_early(kind: Kind) {
     // MariaDB stores both, and its warnings stand in another order
     if kind == Kind::MySql {
         pair.same("SHOW WARNINGS");
+    }
+}
+
+/// Old drivers call it `utf8`. What it lacks is an error, or becomes question marks.
+fn a_connection_in_utf8mb3_has_no_four_bytes(kind: Kind) {
+    for with_engine in [false, true] {
+        let Some(mut pair) = Pair::of(
+            kind,
+            with_engine,
+            &[
+                "CREATE TABLE m (id INT PRIMARY KEY, a VARCHAR(20) COLLATE utf8mb4_bin {eq, like, range})",
+                "INSERT INTO m VALUES (1, 'äß'), (2, 'p😀q'), (3, 'p????q')",
+            ],
+        ) else {
+            return;
+        };
+        pair.same("SET NAMES utf8mb3");
+        for mode in ["STRICT_ALL_TABLES", ""] {
+            pair.same(&format!("SET sql_mode = '{mode}'"));
+            for sql in [
+                "INSERT INTO m VALUES (10, 'p😀q')",
+                "INSERT IGNORE INTO m VALUES (11, 'p😀q')",
+                "UPDATE m SET a = '😀' WHERE id = 1",
+                "SELECT id FROM m WHERE a = 'p😀q'",
+                "SELECT id FROM m WHERE a IN ('x', 'p😀q')",
+                "SELECT id FROM m WHERE a LIKE '%😀%'",
+                "SELECT id FROM m WHERE a > 'p😀'",
+                "DELETE FROM m WHERE a = 'p😀q'",
+                "INSERT INTO m VALUES (12, 'äöé') ON DUPLICATE KEY UPDATE a = '😀'",
+                "SELECT id FROM m WHERE a = 'äß' ORDER BY id",
+            ] {
+                pair.same_if_done(sql);
+            }
+            for (sql, text) in [
+                ("INSERT INTO m VALUES (20, ?)", "p😀q"),
+                ("SELECT id FROM m WHERE a = ?", "p😀q"),
+                ("SELECT id FROM m WHERE a = ?", "äß"),
+                ("UPDATE m SET a = ? WHERE id = 2", "😀"),
+            ] {
+                pair.same_if_done_with(sql, &[Value::from(text)]);
+            }
+            pair.same("DELETE FROM m WHERE id >= 10");
+        }
+        pair.same("SET NAMES utf8mb4");
+        pair.same("SELECT * FROM m ORDER BY id");
     }
 }
 

@@ -16,6 +16,7 @@ mod finishing;
 mod formula;
 pub mod functions;
 pub mod grams;
+mod hidden;
 pub mod lex;
 pub mod literal;
 mod named;
@@ -41,6 +42,7 @@ pub use finishing::{
     Aggregate, AggregateCall, Compared, Comparison, Finish, Groups, Limit, Operand, Output, SortBy,
     SortKey, Test,
 };
+pub use hidden::{PRIMARY, index_hint};
 pub use lex::{LexMode, LiteralKind};
 pub use named::{NamedTable, tables_named};
 pub use parse::SESSION_STACK;

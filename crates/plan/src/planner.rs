@@ -63,6 +63,8 @@ pub(crate) struct Planner<'a> {
     /// Rows are locked as they are now, so that full-text indexes, which hold what was committed,
     /// cannot be used.
     pub locks: bool,
+    /// The statement's tables take no hints about indexes: a DELETE of one table.
+    pub takes_no_hints: bool,
     /// Constants that the scratch engine has to compute first.
     pub computed: Vec<Computed>,
     /// A protected column whose value only the scratch engine could compute.
@@ -194,6 +196,7 @@ impl<'a> Planner<'a> {
             beside_plain: Vec::new(),
             upsert: None,
             locks: false,
+            takes_no_hints: false,
             computed: Vec::new(),
             unfilled: None,
             present: Present::default(),

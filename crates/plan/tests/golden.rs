@@ -79,6 +79,7 @@ fn table(name: &str, columns: Vec<Column>) -> Arc<Table> {
         table_id: protected.then_some([name.len() as u8; 8]),
         view: false,
         base: None,
+        hidden_indexes: Vec::new(),
         damaged: None,
     })
 }

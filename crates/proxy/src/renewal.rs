@@ -148,7 +148,7 @@ impl Account {
         let (lists, details): (Rows, Rows) = rows.into_iter().partition(is_list);
         let lists = names_of(lists, &wanted.lists)?;
         let mut changed = self.put_lists(lists, began, epoch);
-        let answer = Answer::read(server, keys, &wanted, details, warnings == 0)?;
+        let answer = Answer::read(server, keys, &wanted, &self.masks, details, warnings == 0)?;
         changed |= self.refresh_pins(keys);
         let look = LookUp {
             began,

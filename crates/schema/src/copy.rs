@@ -157,6 +157,7 @@ mod tests {
             table_id: None,
             view: false,
             base: None,
+            hidden_indexes: Vec::new(),
             damaged: None,
         }
     }

@@ -611,6 +611,7 @@ mod tests {
             table_id: Some([0; 8]),
             view: false,
             base: None,
+            hidden_indexes: Vec::new(),
             damaged: None,
         }
     }

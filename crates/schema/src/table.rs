@@ -24,6 +24,9 @@ pub struct Table {
     /// Of a view, what writing through it has to know of the table behind it; `None` for tables,
     /// and for views of which that is not known.
     pub base: Option<Base>,
+    /// Indexes over columns that are masked for the account: no statement of its may read by them,
+    /// since the order of the rows would tell the values.
+    pub hidden_indexes: Vec<String>,
     /// Why the table's definition cannot be trusted, if so. Every statement that names it must be
     /// refused.
     pub damaged: Option<String>,

@@ -48,7 +48,7 @@ impl Planner<'_> {
                 with_hints,
                 version: None,
                 with_ordinality: false,
-                partitions: _,
+                partitions,
                 json_path: None,
                 sample: None,
                 index_hints: _,
@@ -59,6 +59,10 @@ impl Planner<'_> {
                         return NotUnderstood::AliasOf("a table").refuse();
                     }
                     self.judge(&alias.name)?;
+                }
+                if let Known::Table(table) = &known {
+                    let alias = alias.as_ref().map(|alias| &alias.name);
+                    self.hide_indexes(table, name, alias, !partitions.is_empty())?;
                 }
                 scope.sources.push(Source {
                     name: alias.as_ref().map_or(table, |a| a.name.value.clone()),

@@ -90,6 +90,7 @@ impl Scratch {
 pub(crate) fn takes_over(refusal: &Refusal) -> bool {
     let never = [
         &errors::DAMAGED,
+        &errors::MASKED,
         &errors::EXECUTABLE_COMMENT,
         &errors::DYNAMIC,
         &errors::TRACKING,

@@ -233,6 +233,7 @@ pub(super) fn reads(
             source.push_str(" AS ");
             source.push_str(&quoted(alias));
         }
+        source.push_str(&planner.hint_for(&table)?);
         let mut text = TextBuilder::default();
         text.sql(format!("SELECT {} FROM {source}", list.text).as_bytes());
         reads.push(ScratchRead {

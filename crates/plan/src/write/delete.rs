@@ -3,9 +3,10 @@
 use sqlparser::ast::{Delete, FromTable, ObjectName, TableFactor, TableWithJoins};
 
 use crate::errors::{self, NotUnderstood};
+use crate::hidden::index_hint;
 use crate::plan::{Action, Piece, RowDelete, RowFilter, Text};
 use crate::planner::{Planned, Planner, TextBuilder, refuse};
-use crate::scope::Scope;
+use crate::scope::{Scope, Source};
 
 impl Planner<'_> {
     pub(crate) fn delete(&mut self, delete: &Delete) -> Planned<Action> {
@@ -28,6 +29,7 @@ impl Planner<'_> {
             self.judge_name(name)?;
         }
         let (FromTable::WithFromKeyword(list) | FromTable::WithoutKeyword(list)) = from;
+        self.takes_no_hints = tables.is_empty();
         let mut scope = Scope::inside(None);
         for item in list {
             self.factor(&item.relation, &mut scope, None)?;
@@ -39,6 +41,21 @@ impl Planner<'_> {
             self.joins(item, &scope)?;
         }
         let ordered = !order_by.is_empty() || limit.is_some();
+        let takes_no_hints = std::mem::take(&mut self.takes_no_hints);
+        let is_hidden = |source: &Source| {
+            let table = source.table.as_ref().filter(|t| index_hint(t).is_some());
+            table.map(|table| format!("{}.{}", table.database, table.name))
+        };
+        // which rows are met first cannot be kept from telling
+        if takes_no_hints
+            && (ordered || returning.is_some())
+            && let Some(table) = scope.sources.iter().find_map(is_hidden)
+        {
+            return refuse(
+                &errors::MASKED,
+                format!("{table} in a DELETE with an order"),
+            );
+        }
         let filter = self.row_condition(selection.as_ref(), &scope, ordered)?;
         for key in order_by {
             self.order_by_key(&key.expr, &scope)?;
@@ -110,7 +127,8 @@ impl Planner<'_> {
             select.sql(b",");
             text.into_iter().for_each(|piece| select.piece(piece));
         }
-        select.sql(format!(" FROM {target} WHERE ").as_bytes());
+        let hint = self.hint_for(&table)?;
+        select.sql(format!(" FROM {target}{hint} WHERE ").as_bytes());
         let range = self.bytes_of(&place);
         for piece in self.render(range)? {
             select.piece(piece);

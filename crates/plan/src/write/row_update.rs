@@ -115,7 +115,8 @@ impl Planner<'_> {
             }
             filter
         });
-        select.sql(format!(" FROM {target} ").as_bytes());
+        let hint = self.hint_for(table)?;
+        select.sql(format!(" FROM {target}{hint} ").as_bytes());
         let sql = self.sql();
         let tail = assigned.tokens.last().map_or(0, |p| p.end);
         let end = self.tokens.iter().rposition(|t| !t.is(b';'));

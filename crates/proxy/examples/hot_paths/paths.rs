@@ -98,6 +98,7 @@ fn table(name: &str, collation: &str, protected: bool) -> Table {
         table_id: protected.then(|| table_id(name)),
         view: false,
         base: None,
+        hidden_indexes: Vec::new(),
         damaged: None,
     }
 }

@@ -13,6 +13,7 @@ use super::views::{base, broken_views};
 use super::{Account, Entry};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Definition, Server};
+use crate::mask::settle_indexes;
 use crate::parts::settle_parts;
 use crate::renewal::{Moment, is_shown};
 
@@ -196,6 +197,7 @@ impl Account {
                 let tag = |bytes: &[u8]| keys.metadata_key().tag(bytes);
                 mark_references(&self.rules.policy, table, |sql| texts(server, sql), tag)?;
             }
+            settle_indexes(server, found.tables.iter_mut(), &self.masks)?;
             match self.take_found(database, &names, found, look)? {
                 Some(differs) => changed |= differs,
                 None => return Ok(true),
@@ -430,6 +432,7 @@ fn default_collation(server: &mut Server, database: &str, name: &str) -> Outcome
         table_id: None,
         view: false,
         base: None,
+        hidden_indexes: Vec::new(),
         damaged: None,
     }))
 }

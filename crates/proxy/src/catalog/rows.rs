@@ -59,6 +59,7 @@ pub(crate) fn hidden(database: &str, name: &str) -> Table {
         table_id: None,
         view: false,
         base: None,
+        hidden_indexes: Vec::new(),
         damaged: Some(HIDDEN.into()),
     }
 }

@@ -6,7 +6,7 @@ use memchr::memmem;
 use onionskin_plan::lex::LexMode;
 use onionskin_plan::{
     Action, Catalog, ColumnUse, Defines, Effect, Known, OpenFrom, Piece, Plan, ScratchRead, Text,
-    errors,
+    errors, index_hint,
 };
 
 use super::Show;
@@ -149,6 +149,7 @@ impl Check<'_> {
                 return Err(self.refused(used));
             }
         }
+        self.check_indexes()?;
         for used in self.masked {
             let Some(protection) = &used.column().protection else {
                 continue;
@@ -159,6 +160,32 @@ impl Check<'_> {
             let mut companions = protection.names.companions();
             let is_compared = companions.any(|name| self.times(name) > 0);
             if is_compared || self.times(used.sealed()) > shown {
+                return Err(self.refused(used));
+            }
+        }
+        Ok(())
+    }
+
+    /// Each text about a table with hidden indexes says that they are not to be used. Where it
+    /// cannot, the order of rows does not show.
+    fn check_indexes(&self) -> Outcome<()> {
+        for used in self.masked {
+            let Some(hint) = index_hint(&used.table) else {
+                continue;
+            };
+            let deletes = |text: &Text| match text.first() {
+                Some(Piece::Sql(sql)) => sql.to_ascii_lowercase().starts_with(b"delete"),
+                _ => false,
+            };
+            let texts = texts(self.plan);
+            let mut about = texts.into_iter().filter(|text| {
+                let name = &used.table.name;
+                // another name may be spelled in several ways
+                let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$');
+                !name.bytes().all(is_plain)
+                    || memmem::find(&lower(text), name.to_lowercase().as_bytes()).is_some()
+            });
+            if about.any(|text| times(text, hint.as_bytes()) == 0 && !deletes(text)) {
                 return Err(self.refused(used));
             }
         }
@@ -179,6 +206,20 @@ impl Check<'_> {
 fn mentions(sql: &[u8], name: &str) -> bool {
     let sql = sql.to_ascii_lowercase();
     memmem::find(&sql, name.to_lowercase().as_bytes()).is_some()
+}
+
+/// The text as the server gets it, without constants, in small letters.
+fn lower(text: &[Piece]) -> Vec<u8> {
+    let mut all = Vec::new();
+    for piece in text {
+        match piece {
+            Piece::Sql(sql) => all.extend(sql.to_ascii_lowercase()),
+            Piece::Rows { row, .. } => all.extend(lower(row)),
+            Piece::Indexed(inner) => all.extend(lower(inner)),
+            Piece::Literal(_) | Piece::Slot(_) | Piece::Present(_) => {}
+        }
+    }
+    all
 }
 
 fn times(text: &[Piece], name: &[u8]) -> usize {

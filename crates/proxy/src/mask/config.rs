@@ -201,6 +201,7 @@ mod tests {
             table_id: None,
             view,
             base: None,
+            hidden_indexes: Vec::new(),
             damaged: None,
         }
     }

@@ -15,15 +15,21 @@
 //! - What the server does with tokens alone needs no cipher. [`check`] looks at the words of the
 //!   statement and at the texts for the server before the plan can be used.
 //!
+//! And what no statement has to name: a server that reads by an index gives rows in its order. The
+//! account's statements do not read by indexes over masked columns ([`settle_indexes`]), and
+//! [`check`] lets no text out that may.
+//!
 //! | file | what |
 //! |---|---|
 //! | `config` | the rules, read and asked for an account |
 //! | `show` | a value as it is shown |
 //! | `check` | what a statement does with masked columns |
+//! | `indexes` | indexes whose order would tell the values |
 //! | `words` | whether a statement's text only shows them |
 
 mod check;
 mod config;
+mod indexes;
 mod show;
 mod words;
 
@@ -35,6 +41,7 @@ use onionskin_plan::{ColumnUse, errors};
 pub(crate) use check::check;
 pub(crate) use config::AccountMasks;
 pub use config::{MaskError, MaskSections, Masks};
+pub(crate) use indexes::settle_indexes;
 pub(crate) use show::Show;
 
 use crate::error::{Failure, Outcome};

@@ -9,6 +9,7 @@ use super::question::{Wanted, by_name, name_of};
 use crate::catalog::tables;
 use crate::error::Outcome;
 use crate::exchange::{Rows, Server};
+use crate::mask::{AccountMasks, settle_indexes};
 use crate::parts::settle_parts;
 
 /// The answer, as far as it is about tables.
@@ -40,6 +41,7 @@ impl Answer {
         server: &mut Server,
         keys: &KeySet,
         wanted: &Wanted,
+        masks: &AccountMasks,
         mut rows: Rows,
         is_complete: bool,
     ) -> Outcome<Answer> {
@@ -49,6 +51,7 @@ impl Answer {
         let mut tables = tables(&rows, keys)?;
         // views are looked up once more
         settle_parts(server, tables.iter_mut().filter(|table| !table.view))?;
+        settle_indexes(server, tables.iter_mut(), masks)?;
         Ok(Answer {
             whole,
             tables,

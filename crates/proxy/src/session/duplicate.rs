@@ -494,6 +494,7 @@ mod tests {
             table_id: None,
             view: false,
             base: None,
+            hidden_indexes: Vec::new(),
             damaged: None,
         };
         let key = |names: &[&str]| -> Vec<String> { names.iter().map(|n| (*n).into()).collect() };

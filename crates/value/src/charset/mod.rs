@@ -250,7 +250,10 @@ impl Charset {
         self == target
             || self == Charset::Binary
             || target == Charset::Binary
-            || (self == Charset::Utf8mb3 && target == Charset::Utf8mb4)
+            || (self == Charset::Utf8mb3
+                && target == Charset::Utf8mb4
+                // four bytes are no character of it
+                && self.valid_prefix(bytes) == bytes.len())
             || (self.has_ascii() && target.has_ascii() && bytes.is_ascii())
     }
 
