@@ -692,6 +692,7 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
         view: false,
         base: None,
         hidden_indexes: Vec::new(),
+        guarded: Vec::new(),
         damaged: None,
     }))
 });

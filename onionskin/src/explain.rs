@@ -347,6 +347,7 @@ fn tables(
             view: false,
             base: None,
             hidden_indexes: Vec::new(),
+            guarded: Vec::new(),
             damaged: None,
         }));
     }

@@ -13,7 +13,7 @@ on_both_servers!(
 );
 
 const PEOPLE: &str = "CREATE TABLE people (id INT PRIMARY KEY, email VARCHAR(60) NOT NULL UNIQUE, name VARCHAR(40), \
-     born INT, note VARCHAR(60), city VARCHAR(20), KEY age (born), KEY both_of (city, born))";
+     born INT, note VARCHAR(60), city VARCHAR(20), seat INT, UNIQUE place (seat, born), KEY age (born), KEY both_of (city, born))";
 const CARDS: &str =
     "CREATE TABLE cards (id INT PRIMARY KEY, number CHAR(16), pin VARCHAR(8), mail VARCHAR(60))";
 
@@ -71,10 +71,10 @@ fn start(kind: Kind) -> Option<Pair> {
     let pair = Pair::with_settings(kind, "", &settings)?;
     let mut root = pair.proxy.connect();
     let people = [
-        "(1, 'a@x', 'Alice', 1970, 'n', 'Rome'), (2, 'b@x', 'Bob', 1980, 'm', 'Oslo'), \
-         (3, 'c@x', 'Carol', 1990, 'n', 'Rome'), (4, 'd@x', NULL, 1960, NULL, NULL)",
-        "(1, 'z@y', 'Amber', 2001, 'n', 'Rome'), (2, 'm@y', 'Bill', 2001, 'm', 'Oslo'), \
-         (3, 'a@x', 'Cy', 1900, 'n', 'Rome'), (4, 'Z@z', NULL, 1960, NULL, NULL)",
+        "(1, 'a@x', 'Alice', 1970, 'n', 'Rome', 1), (2, 'b@x', 'Bob', 1980, 'm', 'Oslo', 2), \
+         (3, 'c@x', 'Carol', 1990, 'n', 'Rome', 3), (4, 'd@x', NULL, 1960, NULL, NULL, 4)",
+        "(1, 'z@y', 'Amber', 2001, 'n', 'Rome', 1), (2, 'm@y', 'Bill', 2001, 'm', 'Oslo', 2), \
+         (3, 'a@x', 'Cy', 1900, 'n', 'Rome', 3), (4, 'Z@z', NULL, 1960, NULL, NULL, 4)",
     ];
     let cards = [
         "(1, '4111111111111111', '1234', 'a@x'), (2, '4222222222222222', '0000', 'b@x')",
@@ -187,6 +187,10 @@ const STATEMENTS: &[&str] = &[
     "SELECT GROUP_CONCAT(id) FROM people",
     "SELECT id, @n := COALESCE(@n, 0) + 1 FROM people",
     "SELECT id, ROW_NUMBER() OVER () FROM people",
+    "UPDATE people SET seat = 5",
+    "UPDATE people SET seat = 1 WHERE id = 2",
+    "UPDATE IGNORE people SET seat = 1 WHERE id = 2",
+    "SELECT id, seat FROM people",
     "UPDATE people SET note = 'first' LIMIT 1",
     "SELECT id, note FROM people ORDER BY id",
     "INSERT INTO cards (id) SELECT id + 200 FROM people LIMIT 1",

@@ -80,6 +80,7 @@ fn table(name: &str, columns: Vec<Column>) -> Arc<Table> {
         view: false,
         base: None,
         hidden_indexes: Vec::new(),
+        guarded: Vec::new(),
         damaged: None,
     })
 }

@@ -142,6 +142,7 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
         view: false,
         base: None,
         hidden_indexes: Vec::new(),
+        guarded: Vec::new(),
         damaged: None,
     };
     let holds_sealed = rows.iter().any(|row| is_sealed(row));

@@ -158,6 +158,7 @@ mod tests {
             view: false,
             base: None,
             hidden_indexes: Vec::new(),
+            guarded: Vec::new(),
             damaged: None,
         }
     }

@@ -27,6 +27,9 @@ pub struct Table {
     /// Indexes over columns that are masked for the account: no statement of its may read by them,
     /// since the order of the rows would tell the values.
     pub hidden_indexes: Vec<String>,
+    /// Columns in unique ones among them: whether the account can give such a column a value
+    /// depends on what is masked.
+    pub guarded: Vec<String>,
     /// Why the table's definition cannot be trusted, if so. Every statement that names it must be
     /// refused.
     pub damaged: Option<String>,

@@ -99,6 +99,7 @@ fn table(name: &str, collation: &str, protected: bool) -> Table {
         view: false,
         base: None,
         hidden_indexes: Vec::new(),
+        guarded: Vec::new(),
         damaged: None,
     }
 }

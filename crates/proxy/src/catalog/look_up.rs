@@ -433,6 +433,7 @@ fn default_collation(server: &mut Server, database: &str, name: &str) -> Outcome
         view: false,
         base: None,
         hidden_indexes: Vec::new(),
+        guarded: Vec::new(),
         damaged: None,
     }))
 }

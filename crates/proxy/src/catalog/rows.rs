@@ -60,6 +60,7 @@ pub(crate) fn hidden(database: &str, name: &str) -> Table {
         view: false,
         base: None,
         hidden_indexes: Vec::new(),
+        guarded: Vec::new(),
         damaged: Some(HIDDEN.into()),
     }
 }

@@ -19,6 +19,7 @@ fn names_that_are_no_tables_are_forgotten_first() {
         damaged: None,
         base: None,
         hidden_indexes: Vec::new(),
+        guarded: Vec::new(),
     };
     account.know("app", "t", Some(table.clone()));
     for n in 0..NAMES - 2 {

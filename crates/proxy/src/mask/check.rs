@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use memchr::memmem;
-use onionskin_plan::lex::LexMode;
+use onionskin_plan::lex::{LexMode, tokens};
 use onionskin_plan::{
     Action, Catalog, ColumnUse, Defines, Effect, Known, OpenFrom, Piece, Plan, ScratchRead, Text,
     errors, index_hint,
@@ -150,6 +150,7 @@ impl Check<'_> {
             }
         }
         self.check_indexes()?;
+        self.check_guarded(sql, mode)?;
         for used in self.masked {
             let Some(protection) = &used.column().protection else {
                 continue;
@@ -190,6 +191,31 @@ impl Check<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A value that a unique key over masked columns refuses tells that another row has theirs. A
+    /// statement that may change rows names no column of such a key.
+    fn check_guarded(&self, sql: &[u8], mode: LexMode) -> Outcome<()> {
+        let guards = |used: &&ColumnUse| {
+            let guarded = &used.table.guarded;
+            guarded.iter().any(|column| {
+                // another form of a companion's name is the column's
+                let column = column.split('$').next().unwrap_or_default();
+                mentions(sql, column)
+            })
+        };
+        let Some(used) = self.masked.iter().find(guards) else {
+            return Ok(());
+        };
+        let Ok(tokens) = tokens(sql, mode) else {
+            return Err(self.refused(used));
+        };
+        let mut tokens = tokens.iter();
+        let changes = tokens.any(|token| token.is_word(sql, "set") || token.is_word(sql, "update"));
+        match changes {
+            true => Err(self.refused(used)),
+            false => Ok(()),
+        }
     }
 
     /// How often a physical name stands in the texts for the server.

@@ -202,6 +202,7 @@ mod tests {
             view,
             base: None,
             hidden_indexes: Vec::new(),
+            guarded: Vec::new(),
             damaged: None,
         }
     }

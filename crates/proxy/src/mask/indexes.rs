@@ -31,25 +31,41 @@ pub(crate) fn settle_indexes<'t>(
         }
         let is_masked = format!("COLUMN_NAME IN ({})", columns.join(", "));
         let sql = format!(
-            "SELECT CAST(INDEX_NAME AS BINARY), MIN(NON_UNIQUE), MAX({is_masked}) \
+            "SELECT CAST(INDEX_NAME AS BINARY), CAST(COLUMN_NAME AS BINARY), NON_UNIQUE, {is_masked} \
              FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} \
-             GROUP BY CAST(INDEX_NAME AS BINARY) ORDER BY 1",
+             ORDER BY 1, SEQ_IN_INDEX",
             literal(&table.database),
             literal(&table.name),
         );
-        let (mut has_primary, mut may_be_clustered) = (false, false);
-        for row in server.rows(sql.as_bytes())? {
-            let is = |at: usize, word: &[u8]| row.get(at).and_then(Option::as_deref) == Some(word);
-            let name = row.first().cloned().flatten().unwrap_or_default();
-            let name = String::from_utf8(name).map_err(|_| Failure::Stale)?;
-            has_primary |= name == PRIMARY;
-            if is(2, b"1") {
-                may_be_clustered |= is(1, b"0");
-                table.hidden_indexes.push(name);
+        let rows = server.rows(sql.as_bytes())?;
+        let text = |row: &Vec<Option<Vec<u8>>>, at: usize| {
+            let bytes = row.get(at).cloned().flatten().unwrap_or_default();
+            String::from_utf8(bytes).map_err(|_| Failure::Stale)
+        };
+        let mut parts = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let (is_unique, is_masked) = (text(row, 2)? == "0", text(row, 3)? == "1");
+            parts.push((text(row, 0)?, text(row, 1)?, is_unique, is_masked));
+        }
+        let is_hidden = |name: &str| {
+            parts
+                .iter()
+                .any(|(index, .., masked)| *masked && index == name)
+        };
+        for (index, column, is_unique, is_masked) in &parts {
+            if !is_hidden(index) {
+                continue;
+            }
+            if !table.hidden_indexes.contains(index) {
+                table.hidden_indexes.push(index.clone());
+            }
+            if *is_unique && !is_masked {
+                table.guarded.push(column.clone());
             }
         }
         // without a primary key, rows may lie in the order of a unique one
-        if may_be_clustered && !has_primary {
+        let may_be_clustered = parts.iter().any(|(.., unique, masked)| *unique && *masked);
+        if may_be_clustered && !parts.iter().any(|(index, ..)| index == PRIMARY) {
             table.hidden_indexes.push(PRIMARY.to_owned());
         }
     }

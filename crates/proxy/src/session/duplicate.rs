@@ -495,6 +495,7 @@ mod tests {
             view: false,
             base: None,
             hidden_indexes: Vec::new(),
+            guarded: Vec::new(),
             damaged: None,
         };
         let key = |names: &[&str]| -> Vec<String> { names.iter().map(|n| (*n).into()).collect() };
