@@ -96,8 +96,8 @@ enforce = true
 # The scratch engine: a server of the same family and version as the one behind, on this side. It runs the statements that
 # need values in the clear: functions of protected columns, CASE, window functions, and so on; without it they are refused.
 # "auto": serve starts one for itself, in memory (a folder of its own in /dev/shm, or in the one that "folder" names), and needs
-# the program of such a server: mariadbd (package mariadb-server-core) or mysqld. Or name the socket of one that runs, in the place
-# of "engine" (docs/scratch.md).
+# the program of such a server: mariadbd (packages mariadb-server-core and mariadb-client-core) or mysqld. Or name the socket of
+# one that runs, in the place of "engine" (docs/scratch.md).
 {mark}[scratch]
 {mark}engine = "auto"
 

@@ -429,7 +429,8 @@ impl Installation {
         termination: &Termination,
     ) -> Result<(bool, String), PrivateError> {
         let system = at(&self.program.path);
-        let mut said = tempfile::tempfile().map_err(&system)?;
+        // a read-only root has no place for it in /tmp
+        let mut said = tempfile::tempfile_in(&self.folder).map_err(at(&self.folder))?;
         command.stdout(said.try_clone().map_err(&system)?);
         command.stderr(said.try_clone().map_err(&system)?);
         // the tool is a script, and starts others

@@ -43,7 +43,7 @@ impl Family {
     /// Which package of a distribution has its server. Those of a core start no service.
     pub fn package(self) -> &'static str {
         match self {
-            Self::MariaDb => "mariadb-server-core (or mariadb-server)",
+            Self::MariaDb => "mariadb-server-core with mariadb-client-core (or mariadb-server)",
             Self::MySql => {
                 "mysql-server-core or, from MySQL's own repository, mysql-community-server-core"
             }
