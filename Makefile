@@ -5,10 +5,10 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book package package-test browser-test mariadb118 nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book package package-test container-test browser-test mariadb118 nightly deps
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: ## build, start a private server and the proxy, run the example statements, show both sides, end
 	@scripts/install-deps.sh
@@ -90,6 +90,10 @@ package-test: package ## install, run, replace and remove that package in a clea
 	@scripts/install-deps.sh package
 	@scripts/package_test.sh
 
+container-test: package ## build the container image on a Debian of debootstrap's, and run it as its Containerfile says (as root)
+	@scripts/install-deps.sh container
+	@scripts/container_test.sh
+
 browser-test: ## the status page in Debian's chromium: wide and on a phone, light and dark, with a token, with hostile names
 	@scripts/install-deps.sh browser
 	$(CARGO) build --release --locked -p onionskin
@@ -116,7 +120,7 @@ nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzin
 	python3 scripts/orm_suites.py --wildcard
 	$(MAKE) browser-test
 	$(MAKE) mariadb118
-	$(MAKE) package-test
+	$(MAKE) package-test container-test
 	python3 scripts/bench.py
 	rm -rf target/bench-nightly
 	ONIONSKIN_MYSQLD=$(CURDIR)/scripts/mysqld97 target/release/onionskin bench --quick --server mariadb,mysql --out target/bench-nightly

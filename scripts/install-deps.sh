@@ -4,6 +4,7 @@
 #   scripts/install-deps.sh          for `make demo`: a C compiler, cmake (aws-lc), MariaDB
 #   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, valgrind, promtool, rsyslog, and MySQL 9.7 in .servers/mysql
 #   scripts/install-deps.sh package  for `make package-test`: Debian's tools for packages, systemd-nspawn
+#   scripts/install-deps.sh container  for `make container-test`: the same tools for packages, podman
 #   scripts/install-deps.sh browser  for `make browser-test`: chromium and its driver, and Python's venv
 #   scripts/install-deps.sh nightly  what tests need, and MariaDB 11.8 in .servers/mariadb118
 #
@@ -52,12 +53,22 @@ need make make
 need mariadbd mariadb-server
 need mariadb-install-db mariadb-server
 need mariadb mariadb-client
-if [ "$want" = package ]; then
+if [ "$want" = package ] || [ "$want" = container ]; then
     need dpkg-shlibdeps dpkg-dev
-    need systemd-nspawn systemd-container
     need debootstrap debootstrap
     need gpgv gpgv
     [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
+fi
+[ "$want" != package ] || need systemd-nspawn systemd-container
+if [ "$want" = container ]; then
+    need podman podman
+    need crun crun
+    [ -x /usr/lib/podman/netavark ] || missing+=(netavark)
+    need iptables iptables
+    need ip iproute2
+    need getcap libcap2-bin
+    need unshare util-linux
+    need curl curl
 fi
 if [ "$want" = browser ]; then
     need chromium chromium
