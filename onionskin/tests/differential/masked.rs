@@ -8,6 +8,7 @@ use super::random::Random;
 use super::schema::Table;
 use super::script::{Case, Statement, Step};
 use super::values;
+use mysql::consts::ColumnFlags;
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 use onionskin_testkit::{
@@ -66,7 +67,10 @@ pub fn tell_nothing(kind: Kind) {
             continue;
         }
         let mut random = Random::new(seed, &[kind as u64, number as u64, 0x6d61_736b]);
-        let case = random_case(&mut random, kind, LENGTH);
+        let mut case = random_case(&mut random, kind, LENGTH);
+        for table in &mut case.tables {
+            only_over_masked(table);
+        }
         if let Some(difference) = run(&mut random, &case, number, proxy.port(), &mut count) {
             found.push(format!("case {number}\n{difference}"));
         }
@@ -165,6 +169,17 @@ fn other_values(random: &mut Random, case: &Case, owner: &mut Conn) -> u64 {
     changed
 }
 
+/// Leaves out keys over plain columns alone. Which of them a server reads by depends on the sizes
+/// of rows, and so on the values of others: that is no secret of theirs, and looks like one here.
+fn only_over_masked(table: &mut Table) {
+    let columns = &table.columns;
+    let is_masked = |name: &String| {
+        let mut columns = columns.iter();
+        columns.any(|column| column.name == *name && column.protection.is_some())
+    };
+    table.keys.retain(|key| key.columns.iter().any(is_masked));
+}
+
 /// Whether a change of one column changes no other.
 fn stays(table: &Table) -> bool {
     table.columns[0].protection.is_none() && !table.columns.iter().any(|column| column.on_update)
@@ -215,7 +230,20 @@ fn ask(case: &Case, names: &[String; 2], port: u16, count: &mut Count) -> Option
             count.refused += 1;
             count.masked += usize::from(problem.refusal_code() == Some("1215"));
         }
-        let texts = [shown(a, &names[0]), shown(b, &names[1])];
+        // which table of a join is read first depends on sizes, too
+        let is_join = |s: &Statement| {
+            let text = s.text();
+            let tables = case
+                .tables
+                .iter()
+                .filter(|table| text.contains(&table.name));
+            tables.count() > 1 || text.matches("t0").count() > text.matches("t0.").count() + 1
+        };
+        let is_join = given.iter().any(is_join);
+        let texts = [(a, &names[0]), (b, &names[1])].map(|(answer, name)| match is_join {
+            true => shown(&without_order(answer), name),
+            false => shown(answer, name),
+        });
         if texts[0] != texts[1] {
             let asked: Vec<String> = given.iter().map(Statement::text).collect();
             let tables: Vec<String> = case.tables.iter().map(|t| t.create(true)).collect();
@@ -229,6 +257,18 @@ fn ask(case: &Case, names: &[String; 2], port: u16, count: &mut Count) -> Option
         }
     }
     None
+}
+
+/// Flags of keys depend on which table is read first as well.
+fn without_order(answer: &Answer) -> Answer {
+    let mut answer = answer.clone();
+    for set in &mut answer.sets {
+        for column in &mut set.columns {
+            column.flags = ColumnFlags::empty();
+        }
+        set.rows.sort_by_key(|row| format!("{row:?}"));
+    }
+    answer
 }
 
 /// All of an answer, without the database's name.
