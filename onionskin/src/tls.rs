@@ -142,11 +142,11 @@ pub fn for_server(file: &ConfigFile, backend: &Backend) -> Result<BackendTls, Co
     })
 }
 
+/// A certificate and its key, as they stand in their files.
+type Shown = (Vec<u8>, Zeroizing<Vec<u8>>);
+
 /// The certificate that the proxy shows the server, and its key.
-fn identity(
-    file: &ConfigFile,
-    mode: BackendTlsMode,
-) -> Result<Option<(Vec<u8>, Zeroizing<Vec<u8>>)>, ConfigError> {
+fn identity(file: &ConfigFile, mode: BackendTlsMode) -> Result<Option<Shown>, ConfigError> {
     let (certificate, key) = match (&file.backend_cert, &file.backend_key) {
         (None, None) => return Ok(None),
         (Some(certificate), Some(key)) => (certificate, key),

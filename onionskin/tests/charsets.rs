@@ -180,6 +180,7 @@ fn columns_and_connections(kind: Kind) {
     what_was_prepared_before(&mut pair, kind);
     several_statements(&mut pair);
     names_beyond_ascii(&mut pair);
+    databases_beyond_ascii(&mut pair);
     findings.conclude();
     pair.conclude(0);
     nothing_leaked(&mut pair, &sets);
@@ -356,6 +357,28 @@ fn names_beyond_ascii(pair: &mut Pair) {
     let failed = failed.expect_err("a refusal");
     assert!(failed.message.starts_with("OS"), "{failed}");
     pair.run("SET NAMES utf8mb4");
+}
+
+/// The session's database is the one that it is, whatever the client's character set makes of its
+/// name.
+fn databases_beyond_ascii(pair: &mut Pair) {
+    pair.run("SET NAMES utf8mb4");
+    pair.protected.must("CREATE DATABASE `dbé`");
+    pair.protected
+        .must("CREATE TABLE `dbé`.t (id INT PRIMARY KEY, v VARCHAR(40) ENCRYPTED FOR (eq))");
+    // latin1, cp1250
+    for charset in [8, 26] {
+        let mut client = RawClient::login_into(pair.proxy.port(), b"db\xe9", charset);
+        for sql in [
+            format!("REPLACE INTO t VALUES (1, '{MARKER}')"),
+            format!("SELECT id FROM t WHERE v = '{MARKER}'"),
+        ] {
+            let answer = client.query(sql.as_bytes());
+            assert!(matches!(answer, Reply::Packet(_)), "{charset}: {answer:?}");
+        }
+    }
+    let row = pair.protected.text("SELECT v FROM `dbé`.t");
+    assert_eq!(row.expect("a row"), MARKER);
 }
 
 fn nothing_leaked(pair: &mut Pair, sets: &[Charset]) {

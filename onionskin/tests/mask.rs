@@ -8,6 +8,7 @@ on_both_servers!(
     each_account_sees_what_is_said_of_it,
     nothing_more_is_learned,
     roles_count_as_they_are_set,
+    an_account_is_known_in_every_character_set,
     views_and_other_names_show_nothing,
     a_reload_masks_open_sessions,
 );
@@ -58,7 +59,7 @@ name = {{ support = "first:1", root = "clear", boss = "clear", "role:auditor" = 
 born = {{ support = "null", root = "clear", boss = "clear", "role:auditor" = "clear", "*" = "null" }}
 
 [mask."{database}.cards"]
-number = {{ support = "last:4", "*" = "clear" }}
+number = {{ support = "last:4", "zoë" = "refuse", "*" = "clear" }}
 pin = {{ support = "refuse", "*" = "clear" }}
 mail = {{ support = "refuse", "*" = "clear" }}
 "#
@@ -97,7 +98,7 @@ fn start(kind: Kind) -> Option<Pair> {
             "INSERT INTO loose VALUES ('{low}', 'Rome'), ('{high}', 'Oslo')"
         ));
     }
-    for user in ["support", "boss", "roly", "other"] {
+    for user in ["support", "boss", "roly", "other", "zoë"] {
         root.must(&format!("CREATE USER {user} IDENTIFIED BY ''"));
         for database in ["one", "two"] {
             root.must(&format!("GRANT ALL ON {database}.* TO {user}"));
@@ -360,6 +361,21 @@ fn nothing_more_is_learned(kind: Kind) {
         alike(sql);
     }
     assert!(refused > 60, "{refused} refused by a mask");
+}
+
+fn an_account_is_known_in_every_character_set(kind: Kind) {
+    let Some(pair) = start(kind) else {
+        return;
+    };
+    // latin1, utf8mb4, cp1250
+    for (user, charset) in [(&b"zo\xeb"[..], 8), ("zoë".as_bytes(), 45), (b"zo\xeb", 26)] {
+        let mut client = RawClient::login_as(pair.proxy.port(), user, charset);
+        let answer = client.query(b"SELECT number FROM one.cards WHERE id = 1");
+        assert!(
+            matches!(answer, Reply::Error(1143, _)),
+            "{charset}: {answer:?}"
+        );
+    }
 }
 
 fn roles_count_as_they_are_set(kind: Kind) {

@@ -6,6 +6,7 @@ use onionskin_testkit::*;
 
 on_both_servers!(
     a_connection_in_utf8mb3_has_no_four_bytes,
+    a_key_over_columns_that_are_not_named_shows_no_token,
     unique_keys_are_looked_at_as_they_are_defined,
     whole_numbers_of_both_signs_beside_other_constants,
     failures_keep_or_use_up_what_was_said_of_the_next_transaction,
@@ -647,6 +648,32 @@ fn parameters_beyond_a_character_set_end_a_statement_early(kind: Kind) {
     if kind == Kind::MySql {
         pair.same("SHOW WARNINGS");
     }
+}
+
+/// An UPDATE of a plain column can meet a key that a protected one is in.
+fn a_key_over_columns_that_are_not_named_shows_no_token(kind: Kind) {
+    let Some(mut pair) = Pair::of(
+        kind,
+        false,
+        &[
+            "CREATE TABLE k (id INT PRIMARY KEY, p INT, v VARCHAR(20) {eq}, UNIQUE both_of (p, v))",
+            "INSERT INTO k VALUES (1, 1, 'same'), (2, 2, 'same')",
+        ],
+    ) else {
+        return;
+    };
+    let sql = "UPDATE k SET p = 3 ORDER BY id";
+    let text = pair.protected.run(sql).map(|_| ());
+    let prepared = pair
+        .protected
+        .execute("UPDATE k SET p = ? ORDER BY id", (3,));
+    for failed in [text, prepared.map(|_| ())] {
+        let failed = failed.expect_err("a duplicate");
+        assert!(failed.message.contains("(protected)"), "{failed}");
+        assert!(!failed.message.contains("\\x"), "{failed}");
+    }
+    let listed = pair.protected.must("SHOW WARNINGS").text();
+    assert!(listed.contains("(protected)"), "{listed}");
 }
 
 /// Old drivers call it `utf8`. What it lacks is an error, or becomes question marks.

@@ -236,7 +236,7 @@ fn accounts_show_their_own_certificates(kind: Kind) {
         return;
     };
     let mut direct = server.connect();
-    for user in ["app", "other", "free"] {
+    for user in ["app", "other", "free", "zoë"] {
         direct.must(&format!("CREATE USER '{user}'@'%'"));
     }
     direct.must("CREATE USER 'free'@'127.0.0.1'");
@@ -248,6 +248,7 @@ fn accounts_show_their_own_certificates(kind: Kind) {
         "[tls]\nclient_ca = {ca:?}\n[tls.accounts]\n\
          app = [{{ cn = \"app\", dns = \"APP.example.com\" }}]\n\
          other = [{{ cn = \"nobody\" }}, {{ cn = \"other\" }}]\n\
+         \"zoë\" = [{{ cn = \"other\" }}]\n\
          \"free@127.0.0.1\" = [{{ dns = \"other.example.com\" }}]\n\
          \"*\" = [{{ cn = \"boss\" }}]\n"
     );
@@ -295,7 +296,18 @@ fn accounts_show_their_own_certificates(kind: Kind) {
         let any = ServerVerification::EncryptionWithoutAuthentication;
         client_config_as(&any, Some(shown)).expect("a configuration")
     };
-    let mut client = login_under_tls(proxy.port(), config);
+    let login_by_bytes = |user: &[u8], charset: u8| {
+        let login = login_payload_of(user, charset, b"mysql_native_password");
+        login_under_tls(proxy.port(), config.clone(), login)
+    };
+    // whatever character set the client has, the name is the name
+    const LATIN1: u8 = 8;
+    const UTF8: u8 = 45;
+    for (user, charset) in [(&b"zo\xeb"[..], LATIN1), ("zoë".as_bytes(), UTF8)] {
+        assert_eq!(login_by_bytes(user, charset).1, 1045, "{user:?}");
+    }
+    let (mut client, ended) = login_by_bytes(b"root", UTF8);
+    assert_eq!(ended, 0);
     assert_eq!(change_user(&mut client, "root"), 0);
     assert_eq!(change_user(&mut client, "app"), 1045);
     assert!(client.write_payload(b"\x03SELECT 1").is_err() || client.read_payload().is_err());
@@ -314,13 +326,16 @@ fn accounts_show_their_own_certificates(kind: Kind) {
     assert!(!sound && said.contains("needs client_ca"), "{said}");
 }
 
-/// A login of root under TLS, with whatever the configuration shows.
-fn login_under_tls(port: u16, config: std::sync::Arc<rustls::ClientConfig>) -> Connection {
+/// A login under TLS, with whatever the configuration shows, and how it ends.
+fn login_under_tls(
+    port: u16,
+    config: std::sync::Arc<rustls::ClientConfig>,
+    mut login: Vec<u8>,
+) -> (Connection, u16) {
     let stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
     stream.set_read_timeout(Some(SOON)).expect("a timeout");
     let mut client = Connection::new(Transport::tcp(stream).expect("a transport"));
     client.read_payload().expect("a greeting");
-    let mut login = login_payload(b"mysql_native_password");
     let ssl = Capabilities::SSL.bits().to_le_bytes();
     for (byte, flag) in login.iter_mut().zip(ssl) {
         *byte |= flag;
@@ -331,8 +346,8 @@ fn login_under_tls(port: u16, config: std::sync::Arc<rustls::ClientConfig>) -> C
     client.upgrade_client_tls(config, name).expect("TLS");
     client.write_payload(&login).expect("sent");
     client.flush().expect("sent");
-    assert_eq!(ends_with(&mut client), 0, "the login");
-    client
+    let ended = ends_with(&mut client);
+    (client, ended)
 }
 
 /// COM_CHANGE_USER to an account without a password: 0, or the number of the error.

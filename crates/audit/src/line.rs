@@ -7,11 +7,23 @@
 //! seal = the audit key's, of (link before ‖ all bytes of the line before `,"seal"`)
 //! ```
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use aws_lc_rs::digest;
 use chrono::{DateTime, SecondsFormat, Utc};
 use onionskin_crypt::{AuditKey, METADATA_TAG_LEN};
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
+
+/// The time of day, to microseconds.
+pub(crate) fn now() -> DateTime<Utc> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let micros = since.map_or(0, |since| since.as_micros());
+    i64::try_from(micros)
+        .ok()
+        .and_then(DateTime::from_timestamp_micros)
+        .unwrap_or(DateTime::UNIX_EPOCH)
+}
 
 /// Length of a link in bytes.
 pub(crate) const LINK: usize = 32;

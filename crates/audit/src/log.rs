@@ -12,9 +12,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
-use chrono::{DateTime, Utc};
 use onionskin_crypt::AuditKey;
 use parking_lot::{Condvar, Mutex};
 use rustix::fs::{FallocateFlags, FlockOperation, fallocate, flock};
@@ -22,7 +21,9 @@ use rustix::io::Errno;
 
 use crate::error::AuditError;
 use crate::folder::{name_of, runs};
-use crate::line::{FoundEnd, Link, NO_LINK, Noted, Parsed, Record, Statement, digest_of, hex, put};
+use crate::line::{
+    FoundEnd, Link, NO_LINK, Noted, Parsed, Record, Statement, digest_of, hex, now, put,
+};
 use crate::syslog::{Copies, SyslogAddress};
 
 /// Where and how a run is written.
@@ -496,15 +497,6 @@ impl Chain {
         self.file.set_len(self.size)?;
         self.file.sync_all()
     }
-}
-
-fn now() -> DateTime<Utc> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let micros = since.map_or(0, |since| since.as_micros());
-    i64::try_from(micros)
-        .ok()
-        .and_then(DateTime::from_timestamp_micros)
-        .unwrap_or(DateTime::UNIX_EPOCH)
 }
 
 /// A new part, which no other program takes for one that was left.

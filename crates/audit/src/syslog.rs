@@ -21,8 +21,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use chrono::{SecondsFormat, Utc};
+use chrono::SecondsFormat;
 use parking_lot::Mutex;
+
+use crate::line::now;
 
 /// Facility `authpriv` (10), severity `info` (6).
 const PRIORITY: u8 = 10 * 8 + 6;
@@ -232,13 +234,13 @@ impl Head {
 
     /// As the C library does.
     fn local(&self) -> String {
-        let time = Utc::now().format("%b %e %T");
+        let time = now().format("%b %e %T");
         format!("<{PRIORITY}>{time} onionskin[{}]: ", self.process)
     }
 
     /// RFC 5424, without structured data.
     fn standard(&self) -> String {
-        let time = Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true);
+        let time = now().to_rfc3339_opts(SecondsFormat::Micros, true);
         let Head { host, process } = self;
         format!("<{PRIORITY}>1 {time} {host} onionskin {process} audit - ")
     }

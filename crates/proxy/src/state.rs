@@ -224,6 +224,14 @@ fn is_on(value: &str) -> bool {
     value == "1" || value.eq_ignore_ascii_case("on")
 }
 
+/// The session's database, in UTF-8 likewise: under another name its tables would not be known.
+const DATABASE: &str = "CAST(CONVERT(DATABASE() USING utf8mb4) AS BINARY)";
+
+/// Who the session is, in UTF-8 whatever the client's character set: rules about accounts are held
+/// against it.
+const ACCOUNT: &str =
+    "CAST(CONVERT(CONCAT_WS(' as ', CURRENT_USER(), CURRENT_ROLE()) USING utf8mb4) AS BINARY)";
+
 fn text(cell: Option<&Option<Vec<u8>>>) -> Option<String> {
     cell?
         .as_ref()
@@ -267,8 +275,8 @@ impl State {
         let tracks = server.put_query(track.as_bytes())?;
         let settings = format!(
             "SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
-              @@character_set_results, @@time_zone, @@system_time_zone, DATABASE(), \
-              @@div_precision_increment, CONCAT_WS(' as ', CURRENT_USER(), CURRENT_ROLE()), @@collation_database, @@sql_select_limit, \
+              @@character_set_results, @@time_zone, @@system_time_zone, {DATABASE}, \
+              @@div_precision_increment, {ACCOUNT}, @@collation_database, @@sql_select_limit, \
               CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00', \
               -0e0, 0 /*M!110800 + 1*/, @@max_allowed_packet, @@sql_safe_updates, \
               CONCAT(@@sql_notes /*M!100616 , ',', @@note_verbosity*/), {asked_function}{asked} \
@@ -480,8 +488,11 @@ impl State {
                     }
                 }
                 Ok(SessionChange::Schema(name)) => {
-                    self.database =
-                        (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned());
+                    match std::str::from_utf8(name) {
+                        Ok(name) => self.database = (!name.is_empty()).then(|| name.to_owned()),
+                        // servers tell it in UTF-8, whatever the client's character set
+                        Err(_) => self.tracked = false,
+                    }
                     self.changed = true;
                 }
                 Ok(_) => {}

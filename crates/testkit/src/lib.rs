@@ -58,7 +58,7 @@ pub use migration::{
 };
 pub use pair::{Engine, Pair, PairOptions, SECRET, Said, with_and_without_protection};
 pub use proxy::{Proxy, ProxyOptions, direct_mode};
-pub use raw::{RawClient, Reply, login_payload, packet};
+pub use raw::{RawClient, Reply, login_payload, login_payload_of, packet};
 pub use relay::Relay;
 pub use scene::{MARKER, PROTECT, Scene, noise};
 pub use scenery::{Scenery, TABLES, checksums, has_mariadb_backup};

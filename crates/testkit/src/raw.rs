@@ -62,6 +62,25 @@ impl RawClient {
         })
     }
 
+    /// Logs in as a user without a password, whose name has these bytes in this character set, the
+    /// number of one of its collations.
+    pub fn login_as(port: u16, user: &[u8], charset: u8) -> RawClient {
+        RawClient::login_with(port, |plugin| login_payload_of(user, charset, plugin))
+    }
+
+    /// Logs in as root into a database, whose name has these bytes in this character set.
+    pub fn login_into(port: u16, database: &[u8], charset: u8) -> RawClient {
+        const CONNECT_WITH_DB: u8 = 0x8;
+        RawClient::login_with(port, |plugin| {
+            let mut payload = login_payload_of(b"root", charset, plugin);
+            payload[0] |= CONNECT_WITH_DB;
+            // behind the fixed part, the name, and an answer of no bytes
+            let at = 32 + b"root\0".len() + 1;
+            payload.splice(at..at, [database, b"\0"].concat());
+            payload
+        })
+    }
+
     fn login_with(port: u16, payload: impl Fn(&[u8]) -> Vec<u8>) -> RawClient {
         let mut client = RawClient::connect(port);
         let Reply::Packet(greeting) = client.read() else {
@@ -215,14 +234,20 @@ fn greeting_plugin(greeting: &[u8]) -> Vec<u8> {
 
 /// HandshakeResponse41 of root without a password.
 pub fn login_payload(plugin: &[u8]) -> Vec<u8> {
+    login_payload_of(b"root", 45, plugin) // utf8mb4_general_ci
+}
+
+/// The same of another user, in another character set.
+pub fn login_payload_of(user: &[u8], charset: u8, plugin: &[u8]) -> Vec<u8> {
     // LONG_PASSWORD, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_STATEMENTS, MULTI_RESULTS,
     // PLUGIN_AUTH
     let capabilities: u32 = 0x1 | 0x200 | 0x2000 | 0x8000 | 0x1_0000 | 0x2_0000 | 0x8_0000;
     let mut payload = capabilities.to_le_bytes().to_vec();
     payload.extend((16u32 << 20).to_le_bytes());
-    payload.push(45); // utf8mb4_general_ci
+    payload.push(charset);
     payload.extend([0; 23]);
-    payload.extend(b"root\0");
+    payload.extend(user);
+    payload.push(0);
     payload.push(0); // length of the answer to the challenge
     payload.extend(plugin);
     payload.push(0);

@@ -76,7 +76,9 @@ pub(crate) fn logical_text(message: &[u8], keyed: &KeyedPlan) -> Vec<u8> {
         tables.extend(ddl.table.clone());
     }
     tables.dedup_by(|a, b| Arc::ptr_eq(a, b));
-    let touched = !tables.is_empty();
+    // a statement that names plain columns alone may meet a key over others, too
+    let is_near = matches!(keyed.plan.action, Action::Server { .. });
+    let touched = is_near || !tables.is_empty();
     for table in tables {
         for (column, protection) in table.protected_columns() {
             for name in protection.names.all() {
