@@ -409,6 +409,65 @@ fn prometheus_own_tool_finds_no_fault() {
     );
 }
 
+/// A real Prometheus scrapes the proxy, and evaluates the rules that the documents ship.
+#[test]
+fn a_real_prometheus_scrapes_and_finds_no_fault() {
+    let Some((mut pair, port)) = counted(Kind::MariaDb) else {
+        return;
+    };
+    if !has("prometheus") {
+        return;
+    }
+    pair.protected.must("SELECT 1");
+    let folder = tempfile::tempdir().expect("a folder");
+    let rules = checkout().join("docs/metrics/onionskin.rules.yml");
+    let config = format!(
+        "global: {{ scrape_interval: 1s, evaluation_interval: 1s }}\nrule_files: [{:?}]\nscrape_configs:\n\
+         - job_name: onionskin\n  static_configs: [{{ targets: ['127.0.0.1:{port}'] }}]\n",
+        rules.display().to_string()
+    );
+    let file = folder.path().join("prometheus.yml");
+    std::fs::write(&file, config).expect("written");
+    let its_port = free_port();
+    let mut child = tied_command("prometheus")
+        .arg(format!("--config.file={}", file.display()))
+        .arg(format!("--storage.tsdb.path={}", folder.path().display()))
+        .arg(format!("--web.listen-address=127.0.0.1:{its_port}"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("Prometheus starts");
+    let told = |path: &str| -> serde_json::Value {
+        let answer = ask(its_port, "GET", path, "Connection: close\r\n");
+        serde_json::from_str(&answer.body).unwrap_or_default()
+    };
+    let value = |query: &str| -> f64 {
+        let said = told(&format!("/api/v1/query?query={query}"));
+        let value = &said["data"]["result"][0]["value"][1];
+        value.as_str().and_then(|v| v.parse().ok()).unwrap_or(-1.0)
+    };
+    wait_until("Prometheus listens", SOON * 2, || {
+        std::net::TcpStream::connect(("127.0.0.1", its_port)).is_ok()
+    });
+    wait_until("the proxy is up", SOON * 2, || value("up") == 1.0);
+    wait_until("sessions are there", SOON, || {
+        value("onionskin_sessions_total") >= 1.0
+    });
+    let by_part = "min(onionskin_ready)";
+    wait_until("all parts are ready", SOON, || value(by_part) == 1.0);
+    wait_until("all rules are evaluated", SOON, || {
+        // it may come in pieces
+        let rules = ask(its_port, "GET", "/api/v1/rules", "Connection: close\r\n").body;
+        let with = |health: &str| rules.matches(&format!("\"health\":\"{health}\"")).count();
+        with("ok") > 5 && with("unknown") + with("err") == 0
+    });
+    // one that goes away is noticed
+    pair.proxy.kill9();
+    wait_until("the proxy is down", SOON, || value("up") == 0.0);
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
 /// The page, the alert rules and the dashboard speak of metrics that there are.
 #[test]
 fn documents_name_metrics_that_there_are() {
