@@ -29,6 +29,7 @@ on_both_servers!(
     a_stricter_policy_holds_for_open_sessions,
     what_is_wrong_changes_nothing,
     no_connection_is_lost,
+    sysbench_meets_no_error,
     clients_without_tls_are_kept_out,
 );
 
@@ -572,6 +573,74 @@ impl Crowd {
         }
         self.served.load(Ordering::SeqCst)
     }
+}
+
+/// Each event of sysbench is a connection of its own.
+const CONNECTS: &str = "
+function thread_init()
+    drv = sysbench.sql.driver()
+end
+function event()
+    local con = drv:connect()
+    con:query(\"INSERT INTO t (v) VALUES ('sysbench')\")
+    con:query(\"SELECT COUNT(*) FROM t WHERE v = 'nobody'\")
+    con:disconnect()
+end
+";
+
+/// sysbench ends with the first error that it meets: there is none.
+fn sysbench_meets_no_error(kind: Kind) {
+    if direct_mode() {
+        return;
+    }
+    let Some(server) = Server::start(kind, ServerOptions::default()) else {
+        return;
+    };
+    let mut proxy = Reloadable::start(&server, "[protect.\"app.*\"]\nv = [\"eq\"]\n");
+    let mut setup = proxy.proxy.connect();
+    setup.must("CREATE DATABASE app");
+    setup.must("CREATE TABLE app.t (id INT PRIMARY KEY AUTO_INCREMENT, v VARCHAR(50))");
+    drop(setup);
+    let script = proxy.proxy.folder().join("connects.lua");
+    fs::write(&script, CONNECTS).expect("written");
+    let script = script.to_str().expect("a plain path");
+    let load = Sysbench::new(proxy.proxy.port(), script).database("app");
+    let load = load.threads(4).seconds(8);
+    let runs = thread::spawn(move || load.run("run"));
+    let sound = proxy.config();
+    let mut successors: Vec<Child> = Vec::new();
+    for round in 0..4 {
+        thread::sleep(Duration::from_millis(600));
+        proxy.write(&format!("max_logins = {}\n{sound}", 40 + round));
+        proxy.must_reload();
+        let name = format!("sysbench-{round}.log");
+        successors.push(proxy.successor(&name));
+        wait_until("it serves", SOON, || {
+            proxy.log_of(&name).contains("listening on")
+        });
+    }
+    let report = runs.join().expect("sysbench ends without an error");
+    let rows = server.connect().text("SELECT COUNT(*) FROM app.t");
+    let label = "total number of events:";
+    let events = report
+        .text
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(label));
+    let events: u64 = events
+        .and_then(|n| n.trim().parse().ok())
+        .expect("a number");
+    assert_eq!(rows.expect("a count"), events.to_string());
+    assert!(events > 200, "{events}");
+    assert_eq!(report.ignored_errors, 0);
+    announce(&format!(
+        "sysbench on {}: {} connections over four reloads and four handovers",
+        kind.name(),
+        events
+    ));
+    let mut last = successors.pop().expect("one");
+    signal("TERM", last.id());
+    wait_until("the last one ends", SOON, || ended(&mut last));
+    proxy.proxy.kill9();
 }
 
 fn no_connection_is_lost(kind: Kind) {
