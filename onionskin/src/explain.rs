@@ -101,6 +101,7 @@ impl Explain {
             proxy_networks: Vec::new(),
             requires_tls: false,
             client_authority: None,
+            certificates_end: Vec::new(),
             certificates: CertificateRules::default(),
             tells_clients: false,
             backend_tls: BackendTls::Never,

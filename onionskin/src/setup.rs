@@ -93,6 +93,7 @@ impl Setup {
             proxy_networks: file.proxy_networks.clone(),
             requires_tls: file.requires_tls(),
             client_authority,
+            certificates_end: tls::ends(file),
             certificates: file.certificates.clone(),
             tells_clients: file.backend_proxy_protocol,
             backend_tls,

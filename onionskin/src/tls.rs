@@ -7,7 +7,7 @@ use std::{
 };
 
 use onionskin_keys::read_private_file;
-use onionskin_proxy::{Backend, BackendTls};
+use onionskin_proxy::{Backend, BackendTls, certificates_end};
 use onionskin_rowstream::client::{Address, Client, ClientError, ConnectOptions};
 use onionskin_wire::auth::{LinkTrust, ServerKey};
 use onionskin_wire::tls::{
@@ -140,6 +140,23 @@ pub fn for_server(file: &ConfigFile, backend: &Backend) -> Result<BackendTls, Co
             return Err(fault(&file.path, text.into()));
         }
     })
+}
+
+/// When the certificates of the configuration end, by setting. Files that cannot be read are told
+/// of elsewhere.
+pub fn ends(file: &ConfigFile) -> Vec<(&'static str, i64)> {
+    let tls = file.tls.as_ref();
+    let named = [
+        ("tls.cert", tls.and_then(|tls| tls.cert.as_ref())),
+        ("tls.client_ca", tls.and_then(|tls| tls.client_ca.as_ref())),
+        ("backend_ca", file.backend_ca.as_ref()),
+        ("backend_cert", file.backend_cert.as_ref()),
+    ];
+    let end = |(setting, path): (&'static str, Option<&PathBuf>)| {
+        let pem = fs::read(file.folder().join(path?)).ok()?;
+        Some((setting, certificates_end(&pem)?))
+    };
+    named.into_iter().filter_map(end).collect()
 }
 
 /// A certificate and its key, as they stand in their files.

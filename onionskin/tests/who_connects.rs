@@ -70,8 +70,24 @@ fn clients_show_a_certificate_of_the_authority(kind: Kind) {
     authority(folder.path(), "ours");
     authority(folder.path(), "theirs");
     let at = |name: &str| folder.path().join(name).display().to_string();
-    let tables = format!("[tls]\nclient_ca = \"{}\"\n", at("ours-ca.pem"));
-    let proxy = Proxy::start(&server, &tables);
+    let admin = free_port();
+    let options = ProxyOptions {
+        settings: format!("admin = \"127.0.0.1:{admin}\""),
+        tables: format!("[tls]\nclient_ca = \"{}\"\n", at("ours-ca.pem")),
+        ..ProxyOptions::default()
+    };
+    let proxy = Proxy::start_with(&server, options);
+    let mut metrics = TcpStream::connect(("127.0.0.1", admin)).expect("a connection");
+    metrics
+        .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .expect("sent");
+    let mut text = String::new();
+    metrics.read_to_string(&mut text).expect("an answer");
+    let end = text.lines().find_map(|line| {
+        line.strip_prefix("onionskin_certificate_end_seconds{of=\"tls.client_ca\"} ")
+    });
+    let end: f64 = end.and_then(|end| end.parse().ok()).expect("when it ends");
+    assert!(end > 1_900_000_000.0, "{end}");
     let plain = Cli::tcp(kind, proxy.port(), "root", "").without_tls();
     let secure = Cli::tcp(kind, proxy.port(), "root", "").with_tls();
     let secure = match kind {

@@ -91,6 +91,8 @@ pub struct KeySet {
     data_keys: BTreeMap<KeyId, DataKey>,
     metadata: MetadataKey,
     audit: Arc<AuditKey>,
+    /// When the active data key was made, in seconds since 1970.
+    active_since: u64,
     ciphers: RwLock<CipherCache>,
 }
 
@@ -196,9 +198,13 @@ impl KeySet {
     /// Refuses a file that others than its owner can access, a file that was altered, and a
     /// passphrase for a file that is not under one. An empty passphrase counts as none.
     pub fn load(locator: &str, base: &Path, passphrase: Option<&str>) -> Result<Self, KeyError> {
-        let keys =
-            key_file::load(&path_of(locator, base)?, passphrase, Owner::OursOrRoot)?.into_keys();
+        let file = key_file::load(&path_of(locator, base)?, passphrase, Owner::OursOrRoot)?;
+        let entries = file.entries();
+        let active = entries.iter().find(|entry| entry.is_active);
+        let active_since = active.map_or(0, |entry| entry.created);
+        let keys = file.into_keys();
         Ok(Self {
+            active_since,
             active: keys.active,
             data_keys: keys.data,
             metadata: keys.metadata,
@@ -222,6 +228,11 @@ impl KeySet {
     /// The data key under which new values are written.
     pub fn active_key(&self) -> KeyId {
         self.active
+    }
+
+    /// When that key was made, in seconds since 1970.
+    pub fn active_since(&self) -> u64 {
+        self.active_since
     }
 
     /// All data keys, in the order of their numbers.

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use serde::Deserialize;
 use thiserror::Error;
 use x509_parser::certificate::X509Certificate;
@@ -26,6 +27,16 @@ use crate::identity::{Identity, Whom};
 
 /// As the configuration has them: account → certificates.
 pub type CertificateSections = BTreeMap<String, Vec<CertificateRule>>;
+
+/// When the first of some certificates ends, in seconds since 1970; PEM. `None`: none can be read.
+pub fn certificates_end(pem: &[u8]) -> Option<i64> {
+    let certificates = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok);
+    let ends = certificates.filter_map(|der| {
+        let (_, certificate) = X509Certificate::from_der(&der).ok()?;
+        Some(certificate.validity().not_after.timestamp())
+    });
+    ends.min()
+}
 
 /// What must stand in a certificate: all that is named. The comparison is exact, but for the case
 /// of names of hosts.
@@ -254,6 +265,22 @@ mod tests {
         assert!(!admits("Ann@%"));
         // the user `ann@% as x`, or ann with the role `x@%`
         assert!(!admits("ann@% as x@%"));
+    }
+
+    #[test]
+    fn the_first_end_counts() {
+        let until = |year: i32| {
+            let mut params = CertificateParams::new(Vec::new()).unwrap();
+            params.not_after = rcgen::date_time_ymd(year, 1, 1);
+            let key = KeyPair::generate().unwrap();
+            params.self_signed(&key).unwrap().pem()
+        };
+        let (early, late) = (until(2030), until(2040));
+        assert_eq!(
+            certificates_end((late + &early).as_bytes()),
+            Some(1_893_456_000)
+        );
+        assert_eq!(certificates_end(b"nothing"), None);
     }
 
     #[test]

@@ -267,6 +267,8 @@ pub struct Config {
     /// Digest of the authority whose certificates clients have to show. A login under another one
     /// is none under this one.
     pub client_authority: Option<[u8; 32]>,
+    /// When certificates end, in seconds since 1970, by the settings that name their files.
+    pub certificates_end: Vec<(&'static str, i64)>,
     /// Certificates that accounts have to show.
     pub certificates: CertificateRules,
     /// The server is told by the PROXY protocol where clients are.

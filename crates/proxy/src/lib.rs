@@ -114,7 +114,7 @@ use onionskin_plan::UseScratch;
 use std::sync::Arc;
 
 pub use certificates::{
-    CertificateRule, CertificateRuleError, CertificateRules, CertificateSections,
+    CertificateRule, CertificateRuleError, CertificateRules, CertificateSections, certificates_end,
 };
 pub use client_address::ClientAddress;
 pub use config::{

@@ -112,6 +112,8 @@ impl Observer {
                 .audit
                 .as_ref()
                 .map_or((0, 0), |audit| audit.log.counts()),
+            certificates: shared.config.certificates_end.clone(),
+            active_key: shared.config.keys.active_since(),
             copies_lost: shared
                 .config
                 .audit

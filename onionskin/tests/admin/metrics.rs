@@ -453,6 +453,8 @@ fn a_real_prometheus_scrapes_and_finds_no_fault() {
     wait_until("sessions are there", SOON, || {
         value("onionskin_sessions_total") >= 1.0
     });
+    let key_age = value("time()-onionskin_active_key_seconds");
+    assert!((0.0..600.0).contains(&key_age), "{key_age}");
     let by_part = "min(onionskin_ready)";
     wait_until("all parts are ready", SOON, || value(by_part) == 1.0);
     wait_until("all rules are evaluated", SOON, || {

@@ -96,6 +96,11 @@ metrics! {
     AUDITED = "audit_statements", "onionskin_audit_statements_total", "counter",
         "`outcome`: written, lost",
         "Statements on protected columns that have a line in the audit log, and such that could not be given one";
+    CERTIFICATES = "certificate_end", "onionskin_certificate_end_seconds", "gauge",
+        "`of`: tls.cert, tls.client_ca, backend_ca, backend_cert",
+        "When the first certificate in the file of this setting ends, in seconds since 1970";
+    KEY = "active_key", "onionskin_active_key_seconds", "gauge", "",
+        "When the active data key was made, in seconds since 1970";
     COPIES = "audit_copies_lost", "onionskin_audit_copies_lost_total", "counter", "",
         "Lines of the audit log that the syslog daemon has not got";
 }
@@ -116,6 +121,9 @@ pub(crate) struct Gauges {
     pub audited: (u64, u64),
     /// Lines that the syslog daemon has not got.
     pub copies_lost: u64,
+    /// By setting.
+    pub certificates: Vec<(&'static str, i64)>,
+    pub active_key: u64,
 }
 
 /// All metrics as text.
@@ -248,6 +256,13 @@ impl Collector for Shown {
                 [("written", &written), ("lost", &lost)].into_iter(),
             )
         })?;
+        put(encoder, &CERTIFICATES, |to| {
+            for (setting, end) in &gauges.certificates {
+                to.encode_family(&[("of", *setting)])?.encode_gauge(end)?;
+            }
+            Ok(())
+        })?;
+        put(encoder, &KEY, |to| to.encode_gauge(&gauges.active_key))?;
         put(encoder, &COPIES, |to| counter(to, gauges.copies_lost))
     }
 }
@@ -291,6 +306,8 @@ mod tests {
             edition: 2,
             audited: (9, 1),
             copies_lost: 4,
+            certificates: vec![("tls.cert", 1_893_456_000)],
+            active_key: 1_700_000_000,
         };
         encode(&metrics, gauges, form)
     }
