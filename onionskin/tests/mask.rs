@@ -14,7 +14,7 @@ on_both_servers!(
 );
 
 const PEOPLE: &str = "CREATE TABLE people (id INT PRIMARY KEY, email VARCHAR(60) NOT NULL UNIQUE, name VARCHAR(40), \
-     born INT, note VARCHAR(60), city VARCHAR(20), seat INT, UNIQUE place (seat, born), KEY age (born), KEY both_of (city, born))";
+     born INT, note VARCHAR(60), city VARCHAR(20), `sé``at` INT, UNIQUE place (`sé``at`, born), KEY age (born), KEY both_of (city, born))";
 const CARDS: &str =
     "CREATE TABLE cards (id INT PRIMARY KEY, number CHAR(16), pin VARCHAR(8), mail VARCHAR(60))";
 
@@ -188,10 +188,10 @@ const STATEMENTS: &[&str] = &[
     "SELECT GROUP_CONCAT(id) FROM people",
     "SELECT id, @n := COALESCE(@n, 0) + 1 FROM people",
     "SELECT id, ROW_NUMBER() OVER () FROM people",
-    "UPDATE people SET seat = 5",
-    "UPDATE people SET seat = 1 WHERE id = 2",
-    "UPDATE IGNORE people SET seat = 1 WHERE id = 2",
-    "SELECT id, seat FROM people",
+    "UPDATE people SET `sé``at` = 5",
+    "UPDATE people SET `SÉ``AT` = 1 WHERE id = 2",
+    "UPDATE IGNORE people SET `Sé``at` = 1 WHERE id = 2",
+    "SELECT id, `sé``at` FROM people",
     "UPDATE people SET note = 'first' LIMIT 1",
     "SELECT id, note FROM people ORDER BY id",
     "INSERT INTO cards (id) SELECT id + 200 FROM people LIMIT 1",

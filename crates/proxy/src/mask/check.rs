@@ -198,11 +198,12 @@ impl Check<'_> {
     fn check_guarded(&self, sql: &[u8], mode: LexMode) -> Outcome<()> {
         let guards = |used: &&ColumnUse| {
             let guarded = &used.table.guarded;
-            guarded.iter().any(|column| {
-                // another form of a companion's name is the column's
-                let column = column.split('$').next().unwrap_or_default();
-                mentions(sql, column)
-            })
+            // a companion stands for the column that its name begins with
+            let names = guarded.iter().flat_map(|name| {
+                let logical = name.split('$').next().unwrap_or_default();
+                [name.as_str(), logical]
+            });
+            naming(sql, mode, &names.collect::<Vec<_>>()) == Naming::Used
         };
         let Some(used) = self.masked.iter().find(guards) else {
             return Ok(());

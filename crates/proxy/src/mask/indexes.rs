@@ -29,7 +29,8 @@ pub(crate) fn settle_indexes<'t>(
         if columns.is_empty() {
             continue;
         }
-        let is_masked = format!("COLUMN_NAME IN ({})", columns.join(", "));
+        // a part of an index that is an expression has no column, and may be of any
+        let is_masked = format!("COALESCE(COLUMN_NAME IN ({}), 1)", columns.join(", "));
         let sql = format!(
             "SELECT CAST(INDEX_NAME AS BINARY), CAST(COLUMN_NAME AS BINARY), NON_UNIQUE, {is_masked} \
              FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = {} AND TABLE_NAME = {} \
