@@ -91,6 +91,7 @@ if [ "$want" = tests ] || [ "$want" = nightly ]; then
     need mariadb-backup mariadb-backup
     need promtool prometheus
     need rsyslogd rsyslog
+    need mariadb_config libmariadb-dev
     python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
     need setpriv util-linux
     need script bsdutils

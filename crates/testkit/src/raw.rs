@@ -146,8 +146,9 @@ impl RawClient {
     /// Prepares a statement; returns its id.
     pub fn prepare(&mut self, sql: &[u8]) -> [u8; 4] {
         self.command(22, sql);
-        let Reply::Packet(prepared) = self.read() else {
-            panic!("COM_STMT_PREPARE is refused")
+        let prepared = match self.read() {
+            Reply::Packet(prepared) => prepared,
+            other => panic!("{}: {other:?}", String::from_utf8_lossy(sql)),
         };
         // Definitions of the parameters and of the columns, an EOF after each, if there are any.
         for count in [&prepared[7..9], &prepared[5..7]] {

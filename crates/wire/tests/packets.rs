@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use onionskin_wire::messages::ErrPacket;
+use onionskin_wire::packets::{Packets, Released};
 use onionskin_wire::tls::{ServerVerification, client_config, server_config};
 use onionskin_wire::{Connection, Direction, Transport, WireError};
 use rustls::pki_types::ServerName;
@@ -225,6 +226,56 @@ fn a_cancelled_payload_leaves_no_trace() {
     a.begin_payload().extend_from_slice(b"half a ro");
     a.cancel_payload();
     a.write_payload(b"two").unwrap();
+    a.flush().unwrap();
+    assert_eq!(b.read_payload().unwrap(), b"one");
+    assert_eq!(b.read_payload().unwrap(), b"two");
+}
+
+#[test]
+fn held_output_is_taken_back_whole() {
+    let (mut a, mut b) = pair();
+    a.write_payload(b"before").unwrap();
+    for in_place in [false, true] {
+        let payloads = [pattern(3), pattern(70_000), pattern(FULL), Vec::new()];
+        a.hold(2 * FULL);
+        for payload in &payloads {
+            if in_place {
+                a.begin_payload().extend_from_slice(payload);
+                a.end_payload().unwrap();
+            } else {
+                a.write_payload(payload).unwrap();
+            }
+        }
+        let Released::Held(packets) = a.release() else {
+            panic!("it is held")
+        };
+        let mut read = Packets::of(&packets);
+        for payload in &payloads {
+            assert_eq!(&*read.next().unwrap(), payload.as_slice());
+        }
+        assert_eq!(read.place(), packets.len());
+        assert!(read.next().is_none());
+    }
+    a.write_payload(b"behind").unwrap();
+    a.flush().unwrap();
+    assert_eq!(b.read_payload().unwrap(), b"before");
+    assert_eq!(b.read_payload().unwrap(), b"behind");
+}
+
+#[test]
+fn held_output_has_a_bound_and_can_be_sent() {
+    let (mut a, mut b) = pair();
+    a.hold(100_000);
+    for _ in 0..100 {
+        a.write_payload(&pattern(10_000)).unwrap();
+    }
+    assert_eq!(a.release(), Released::TooLong);
+    assert!(!a.has_unsent_output());
+    a.hold(100_000);
+    a.write_payload(b"one").unwrap();
+    a.flush().unwrap();
+    a.write_payload(b"two").unwrap();
+    assert_eq!(a.release(), Released::Sent);
     a.flush().unwrap();
     assert_eq!(b.read_payload().unwrap(), b"one");
     assert_eq!(b.read_payload().unwrap(), b"two");

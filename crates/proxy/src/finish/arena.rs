@@ -182,7 +182,7 @@ impl SeenKeys {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kept::BOUND;
+    use super::super::kept::MOST_KEPT;
     use super::*;
 
     fn arena(rows: &[[Option<&[u8]>; 2]]) -> Arena {
@@ -211,10 +211,10 @@ mod tests {
     #[test]
     fn past_the_bound_is_an_error() {
         let mut a = Arena::alone(1);
-        let half = vec![0; BOUND / 2];
+        let half = vec![0; MOST_KEPT / 2];
         a.push(Some(&half)).unwrap();
         assert!(a.push(Some(&half)).is_err());
-        assert!(a.charge(BOUND / 2).is_err());
+        assert!(a.charge(MOST_KEPT / 2).is_err());
     }
 
     #[test]

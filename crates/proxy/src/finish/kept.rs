@@ -14,7 +14,7 @@ use crate::config::FinishLimits;
 use crate::error::{Failure, Outcome};
 
 /// Bytes that the rows of one statement may take in the proxy.
-pub(crate) const BOUND: usize = 64 << 20;
+pub(crate) const MOST_KEPT: usize = 64 << 20;
 
 /// The clock is looked at once for so many rows: it takes longer than all else that is counted.
 const ROWS_FOR_A_LOOK: u8 = 4;
@@ -102,7 +102,7 @@ impl Kept {
 
     #[cold]
     fn reserve(&mut self, bytes: usize) -> Outcome<()> {
-        if bytes > BOUND {
+        if bytes > MOST_KEPT {
             return Err(Failure::refused(&errors::MEMORY, ""));
         }
         let wanted = bytes.next_multiple_of(PIECE);
@@ -161,7 +161,7 @@ mod tests {
         let pool = Arc::new(Pool::default());
         let shared = pool.clone();
         let ended = std::thread::spawn(move || {
-            let mut kept = Kept::new(&shared, &limits(BOUND));
+            let mut kept = Kept::new(&shared, &limits(MOST_KEPT));
             kept.hold(PIECE).unwrap();
             assert_eq!(shared.held(), 0, "there is some");
         });
@@ -172,9 +172,9 @@ mod tests {
     #[test]
     fn one_statement_has_a_bound_of_its_own() {
         let pool = Arc::new(Pool::default());
-        let mut kept = Kept::new(&pool, &limits(2 * BOUND));
-        kept.hold(BOUND).unwrap();
-        assert_eq!(code(kept.hold(BOUND + 1)), Some(errors::MEMORY.code));
+        let mut kept = Kept::new(&pool, &limits(2 * MOST_KEPT));
+        kept.hold(MOST_KEPT).unwrap();
+        assert_eq!(code(kept.hold(MOST_KEPT + 1)), Some(errors::MEMORY.code));
     }
 
     #[test]

@@ -34,7 +34,7 @@ use crate::session::{Execution, Session};
 
 pub(crate) use self::arena::Arena;
 pub(crate) use self::decide::{Asked, Binding, Decision};
-pub(crate) use self::kept::{Kept, Pool};
+pub(crate) use self::kept::{Kept, MOST_KEPT, Pool};
 
 /// Whether an error says that a full-text search cannot be done: there is no index (1191, 1214), or
 /// its result is too large (1030).

@@ -13,6 +13,9 @@ impl Session {
     pub fn fetch(&mut self) -> Outcome<()> {
         let mut payload = self.client.last_payload().to_vec();
         let id = self.statements.id_in(&mut payload, self.state.family)?;
+        if self.fetch_held(id, &payload)? {
+            return Ok(());
+        }
         let Some(mut statement) = self.statements.open.remove(&id) else {
             if !self.statements.is_relayed(id) {
                 return Err(self.unknown_statement(id, "mysqld_stmt_fetch"));
@@ -47,11 +50,7 @@ impl Session {
                 self.open_rows(opener)
                     .map(|opener| statement.cursor = Some(opener))
             }
-            _ => Err(Failure::Server {
-                code: 1421,
-                state: *b"HY000",
-                message: b"The statement has no open cursor.".to_vec(),
-            }),
+            _ => Err(self.no_cursor(id)),
         };
         self.statements.open.insert(id, statement);
         done
@@ -63,6 +62,9 @@ impl Session {
         let id = self.statements.id_in(&mut payload, self.state.family)?;
         if !self.computed_command(command, id, &mut payload)? {
             return Ok(());
+        }
+        if matches!(command, Command::StmtClose | Command::StmtReset) {
+            self.statements.close_cursor(id);
         }
         if command == Command::StmtClose && self.statements.last == Some(id) {
             self.statements.last = None;

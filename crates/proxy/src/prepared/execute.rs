@@ -8,6 +8,7 @@ use onionskin_value::Family;
 use onionskin_wire::ColumnType;
 use onionskin_wire::messages::{ComStmtExecute, CursorType, ExecuteWriter, Param};
 
+use super::cursor::asks_for_cursor;
 use super::{Indexed, Statement};
 use crate::bind::Values;
 use crate::by_name::cannot_be_prepared;
@@ -23,15 +24,24 @@ impl Session {
         let mut payload = self.client.last_payload().to_vec();
         let id = self.statements.id_in(&mut payload, self.state.family)?;
         self.keep_found();
+        self.statements.close_cursor(id);
+        let asks_for_cursor = asks_for_cursor(&payload);
         if self.shared.config.functions.is_some() {
             self.compute_execution(id, &mut payload)?;
         }
+        match asks_for_cursor && self.may_hold_rows(id) {
+            true => self.with_cursor(id, |session| session.execute_as(id, &payload)),
+            false => self.execute_as(id, &payload),
+        }
+    }
+
+    fn execute_as(&mut self, id: u32, payload: &[u8]) -> Outcome<()> {
         let mut statement = match self.statements.open.remove(&id) {
             Some(statement) => {
                 self.begin_planned(&statement.keyed);
                 statement
             }
-            None => match self.execute_relayed(id, &payload)? {
+            None => match self.execute_relayed(id, payload)? {
                 Some(statement) => statement,
                 None => return Ok(()),
             },
@@ -41,7 +51,7 @@ impl Session {
             self.statements.open.insert(id, statement);
             return Err(too_long());
         }
-        let done = self.carry_out(&mut statement, &payload);
+        let done = self.carry_out(&mut statement, payload);
         for long in &mut statement.long {
             *long = None;
         }

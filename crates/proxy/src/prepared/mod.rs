@@ -14,6 +14,7 @@ use onionskin_value::Family;
 use onionskin_wire::ParamType;
 use onionskin_wire::messages::{Command, encode_statement_command, statement_id};
 
+use self::cursor::Cursor;
 use self::relayed::Relayed;
 pub(crate) use self::setting::Setting;
 use crate::bind::StoreMode;
@@ -24,6 +25,7 @@ use crate::open::Opener;
 use crate::session::Session;
 
 mod commands;
+mod cursor;
 mod execute;
 mod prepare;
 mod relayed;
@@ -48,6 +50,8 @@ pub(crate) struct Statements {
     /// Those that are relayed, by the server's id. An id that stands in neither was never the
     /// client's: the server may know a statement of ours by it, whose parameters are cells.
     relayed: AHashMap<u32, Relayed>,
+    /// Cursors that the proxy holds the rows of, by the client's id of the statement.
+    cursors: AHashMap<u32, Cursor>,
     /// The one that was prepared last, unless that failed.
     last: Option<u32>,
     /// Those that are prepared in SQL.
@@ -139,6 +143,7 @@ impl Statements {
     pub fn clear(&mut self) {
         self.open.clear();
         self.relayed.clear();
+        self.cursors.clear();
         self.last = None;
         self.named.clear();
     }

@@ -7,14 +7,14 @@ use onionskin_wire::messages::{
     encode_statement_command,
 };
 use onionskin_wire::{
-    BinaryValue, Capabilities, ColumnType, DefinitionForm, ParamType, StatusFlags, Step, WireError,
+    BinaryValue, ColumnType, DefinitionForm, ParamType, StatusFlags, Step, WireError,
 };
 
 use super::Parameters;
 use super::engine::{Engine, ours};
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
-use crate::session::Session;
+use crate::session::{RowsEnd, Session};
 use crate::state::State;
 
 impl Engine {
@@ -230,20 +230,14 @@ impl Session {
         let mut status = self.server.status - StatusFlags::SESSION_STATE_CHANGED;
         let more = of_rows && self.current.more_results;
         status.set(StatusFlags::MORE_RESULTS, more);
-        let mut out = Vec::new();
-        let deprecated = Capabilities::DEPRECATE_EOF;
-        if of_rows && self.client_capabilities.contains(deprecated) {
-            OkPacket {
-                ends_rows: true,
-                status,
-                warnings,
-                ..OkPacket::default()
+        match of_rows {
+            true => self.write_rows_end(RowsEnd { status, warnings }),
+            false => {
+                let mut out = Vec::new();
+                EofPacket { status, warnings }.encode(&mut out);
+                self.write(&out)
             }
-            .encode(&mut out, self.client_capabilities);
-        } else {
-            EofPacket { status, warnings }.encode(&mut out);
         }
-        self.write(&out)
     }
 }
 

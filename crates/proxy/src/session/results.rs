@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onionskin_plan::ResultItem;
 use onionskin_wire::messages::{EofPacket, OkPacket};
-use onionskin_wire::{Capabilities, StatusFlags, Step, WireError};
+use onionskin_wire::{Capabilities, StatusFlags, Step, WireError, WireResult};
 
 use super::Session;
 use crate::catalog::KeyedPlan;
@@ -13,7 +13,45 @@ use crate::exchange::{Done, Question};
 use crate::open::{self, Opener};
 use crate::row_update::matched_rows;
 
+/// What the end of rows says.
+#[derive(Clone, Copy)]
+pub(crate) struct RowsEnd {
+    pub status: StatusFlags,
+    pub warnings: u16,
+}
+
+impl RowsEnd {
+    /// Reads the packet, as a peer with these capabilities sends it.
+    pub fn decode(payload: &[u8], capabilities: Capabilities) -> WireResult<RowsEnd> {
+        let (status, warnings) = match EofPacket::is_eof(payload) && payload.len() < 7 {
+            true => EofPacket::decode(payload).map(|eof| (eof.status, eof.warnings)),
+            false => OkPacket::decode(payload, capabilities).map(|ok| (ok.status, ok.warnings)),
+        }?;
+        Ok(RowsEnd { status, warnings })
+    }
+}
+
 impl Session {
+    /// Writes the end of rows of the proxy's own.
+    pub fn write_rows_end(&mut self, end: RowsEnd) -> Outcome<()> {
+        let RowsEnd { status, warnings } = end;
+        let mut out = Vec::new();
+        match self
+            .client_capabilities
+            .contains(Capabilities::DEPRECATE_EOF)
+        {
+            true => OkPacket {
+                ends_rows: true,
+                status,
+                warnings,
+                ..OkPacket::default()
+            }
+            .encode(&mut out, self.client_capabilities),
+            false => EofPacket { status, warnings }.encode(&mut out),
+        }
+        self.write(&out)
+    }
+
     /// Reads the rows of a question of the proxy's own, whose columns are these items. `each` gets
     /// a row as it came, and its cells, those of sealed columns opened.
     pub fn opened_rows(

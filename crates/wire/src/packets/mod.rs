@@ -27,11 +27,13 @@
 //! | `mod` | the connection: its buffers, limits and observers |
 //! | `header` | the frame around a packet's data |
 //! | `input`, `output` | reading and writing |
+//! | `hold` | an answer that is kept back to be changed |
 //! | `upgrade` | TLS |
 //! | `direction` | from the peer or to it |
 
 mod direction;
 mod header;
+mod hold;
 mod input;
 mod output;
 mod upgrade;
@@ -43,6 +45,7 @@ use crate::trace::Tracer;
 
 pub use direction::Direction;
 pub use header::{HEADER_LENGTH, MAX_PACKET_DATA};
+pub use hold::{Packets, Released};
 
 /// Largest payload accepted unless told otherwise: what the servers allow at most.
 pub const DEFAULT_MAX_PAYLOAD: usize = 1 << 30;
@@ -98,6 +101,7 @@ pub struct Connection {
     output: Vec<u8>,
     /// Where in `output` the header of the payload under construction lies.
     open_payload: Option<usize>,
+    hold: Option<hold::Hold>,
     sequence: u8,
     /// Bytes that went to the transport.
     sent: u64,
@@ -124,6 +128,7 @@ impl Connection {
             current: Current::Buffered(0, 0),
             output: Vec::new(),
             open_payload: None,
+            hold: None,
             sequence: 0,
             sent: 0,
             farewell: false,

@@ -34,7 +34,9 @@ impl Connection {
         loop {
             let (data, tail) = rest.split_at(rest.len().min(MAX_PACKET_DATA));
             self.put_header(data.len());
-            if !data.is_empty() {
+            if self.hold.is_some() {
+                self.output.extend_from_slice(data);
+            } else if !data.is_empty() {
                 self.flush_output()?;
                 self.sent += data.len() as u64;
                 write_all(&mut self.transport, self.deadline.as_ref(), data)?;
@@ -150,10 +152,14 @@ impl Connection {
 
     #[inline]
     fn flush_when_long(&mut self) -> WireResult<()> {
-        if self.output.len() >= FLUSH_AT {
-            self.flush_output()?;
+        match self.output.len() >= FLUSH_AT {
+            true if self.hold.is_some() => {
+                self.bound_held();
+                Ok(())
+            }
+            true => self.flush_output(),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn flush_output(&mut self) -> WireResult<()> {
