@@ -14,6 +14,7 @@ on_both_servers!(
     pins_reach_every_account,
     names_take_little_memory,
     unread_texts_under_a_limit_keep_the_session,
+    values_for_tables_that_are_missing,
 );
 
 /// In every value that must not reach the server.
@@ -378,5 +379,134 @@ fn unread_texts_under_a_limit_keep_the_session(kind: Kind) {
         assert!(session.answers_itself(), "{text}");
     }
     drop(session);
+    place.nothing_leaked();
+}
+
+/// A table that is not there, of a name that a pattern is about: its CREATE TABLE was refused, say.
+/// The server says that it is missing, and sees no value.
+fn values_for_tables_that_are_missing(kind: Kind) {
+    let policy = "[protect.\"app.*\"]\n\"*\" = [\"eq\"]\n";
+    let Some(mut place) = Place::start(kind, policy) else {
+        return;
+    };
+    let mut session = place.proxy.connect_to("app");
+    let refused = "CREATE TABLE lost (a FLOAT(8,2), g GEOMETRY NOT NULL, SPATIAL KEY (g))";
+    session.run(refused).expect_err(refused);
+    session.must("CREATE TABLE there (id INT PRIMARY KEY, a VARCHAR(20))");
+    place.admin.must("CREATE DATABASE other");
+    place
+        .admin
+        .must("CREATE TABLE other.plain (a VARCHAR(40), d DATE)");
+    let v = SECRET_TEXT;
+    let mut statements = vec![
+        format!("INSERT INTO lost VALUES ('{v}')"),
+        format!("INSERT INTO app.lost (a) VALUES ('{v}')"),
+        format!("INSERT lost SET a = '{v}'"),
+        format!("insert low_priority ignore into `lost` values ('{v}')"),
+        format!("REPLACE INTO lost VALUES ('{v}')"),
+        format!("REPLACE lost VALUES ('{v}')"),
+        format!("UPDATE lost SET a = '{v}'"),
+        format!("UPDATE other.plain p, lost SET lost.a = '{v}'"),
+        format!("UPDATE other.plain p JOIN lost ON p.a = lost.a SET lost.a = '{v}'"),
+        format!("DELETE FROM lost WHERE a = '{v}'"),
+        format!("DELETE QUICK FROM lost WHERE a = '{v}'"),
+        format!("SELECT * FROM lost WHERE a = '{v}'"),
+        format!("SELECT * FROM other.plain, lost WHERE lost.a = '{v}'"),
+        format!("SELECT * FROM (other.plain, lost) WHERE lost.a = '{v}'"),
+        format!("SELECT * FROM other.plain LEFT JOIN lost USING (a) WHERE lost.a = '{v}'"),
+        format!("SELECT (SELECT 1 FROM lost WHERE a = '{v}')"),
+        format!("(SELECT * FROM lost WHERE a = '{v}')"),
+        format!("SELECT 1 UNION SELECT a FROM lost WHERE a = '{v}'"),
+        format!("WITH w AS (SELECT * FROM lost WHERE a = '{v}') SELECT * FROM w"),
+        format!("INSERT INTO other.plain SELECT a, NULL FROM lost WHERE a = '{v}'"),
+    ];
+    if kind == Kind::MySql {
+        statements.push(format!(
+            "SELECT * FROM other.plain STRAIGHT_JOIN lost WHERE lost.a = '{v}'"
+        ));
+    }
+    for sql in &statements {
+        let failure = session.run(sql).expect_err(sql);
+        let text = failure.to_string();
+        assert!(
+            text.contains("app.lost") && failure.code == 1146,
+            "{sql}: {text}"
+        );
+        let quoted = sql.replace('\'', "''");
+        let failure = session
+            .run(&format!("PREPARE p FROM '{quoted}'"))
+            .expect_err(sql);
+        assert_eq!(failure.code, 1146, "PREPARE {sql}: {failure}");
+        let failure = session.conn().prep(sql).expect_err(sql);
+        assert!(
+            failure.to_string().contains("1146"),
+            "prepared {sql}: {failure}"
+        );
+        if kind == Kind::MariaDb {
+            let immediate = format!("EXECUTE IMMEDIATE '{quoted}'");
+            let failure = session.run(&immediate).expect_err(sql);
+            assert_eq!(failure.code, 1146, "{immediate}: {failure}");
+        }
+    }
+    // what is no table goes through
+    for (sql, found) in [
+        (
+            "SELECT EXTRACT(YEAR FROM d) FROM other.plain WHERE a = 'x'",
+            "",
+        ),
+        ("SELECT TRIM('x' FROM 'xax')", "a"),
+        ("WITH w (x) AS (SELECT 'q') SELECT x FROM w", "q"),
+        ("SELECT SUBSTRING('abc' FROM 2)", "bc"),
+        (
+            "SELECT x.id FROM there x, other.plain y WHERE x.a = 'q' AND y.a = 'q'",
+            "",
+        ),
+        (
+            "SELECT GROUP_CONCAT(a SEPARATOR ',') FROM other.plain WHERE a = 'q'",
+            "NULL",
+        ),
+        (
+            "SELECT a, COUNT(*) FROM other.plain WHERE a = 'q' GROUP BY 1 FOR UPDATE",
+            "",
+        ),
+    ] {
+        assert_eq!(session.text(sql).as_deref(), Ok(found), "{sql}");
+    }
+    for sql in [
+        "INSERT INTO other.plain VALUES ('a', NULL) ON DUPLICATE KEY UPDATE a = 'x'",
+        "DELETE y FROM other.plain y WHERE y.a = 'q'",
+        "DELETE FROM y USING other.plain y WHERE y.a = 'q'",
+        "UPDATE other.plain y SET y.a = 'b' WHERE y.a = 'q'",
+    ] {
+        session.must(sql);
+    }
+    session.must("CREATE TEMPORARY TABLE unlisted (id INT AUTO_INCREMENT PRIMARY KEY)");
+    session.must("INSERT INTO unlisted VALUES (17)");
+    session.must("UPDATE unlisted SET id = 18 WHERE id = 17");
+    let found = session.text("SELECT id FROM unlisted WHERE id > 17");
+    assert_eq!(found.as_deref(), Ok("18"));
+    session.must("CREATE TEMPORARY TABLE other.temp (a INT)");
+    session.must("INSERT INTO other.temp VALUES (17)");
+    assert_eq!(
+        session
+            .text("SELECT a FROM other.temp WHERE a > 16")
+            .as_deref(),
+        Ok("17")
+    );
+    // an account that may not see any table there
+    place
+        .admin
+        .must("CREATE USER narrow@'%' IDENTIFIED BY 'secret'");
+    place.admin.must("GRANT ALL ON other.* TO narrow@'%'");
+    let mut narrow = Session::open(place.proxy.port(), "narrow", "secret", Some("other"));
+    for (sql, verb) in [
+        (format!("INSERT INTO app.lost VALUES ('{v}')"), "INSERT"),
+        (format!("SELECT * FROM app.there WHERE a = '{v}'"), "SELECT"),
+    ] {
+        let failure = narrow.run(&sql).expect_err(&sql);
+        let text = failure.to_string();
+        assert!(failure.code == 1142 && text.contains(verb), "{sql}: {text}");
+    }
+    drop((session, narrow));
     place.nothing_leaked();
 }

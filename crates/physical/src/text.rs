@@ -66,6 +66,7 @@ impl Definition<'_> {
                 put_list(&self.added_column(*column, place.as_ref())?, sql);
             }
             // the proxy has put something else in the place of what it has to ask for
+            DdlPiece::Constant(_) => sql.push(b'?'),
             DdlPiece::Present(_)
             | DdlPiece::KeyTooLong
             | DdlPiece::MissingReference(_)

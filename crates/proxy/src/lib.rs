@@ -108,6 +108,7 @@ mod touched;
 mod unique_keys;
 mod unusual;
 mod upsert;
+mod view_constants;
 mod watch;
 
 use onionskin_plan::UseScratch;

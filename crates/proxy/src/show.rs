@@ -60,9 +60,12 @@ impl Session {
                 Step::Err => return Err(self.server.error()),
                 Step::Row => {
                     let packet = self.server.payload().to_vec();
-                    let Some(cells) = logical_row(&packet, what, table, dialect)? else {
+                    let Some(mut cells) = logical_row(&packet, what, table, dialect)? else {
                         continue;
                     };
+                    if let (Show::CreateView, Some(Some(text))) = (what, cells.get_mut(1)) {
+                        *text = Cow::Owned(self.show_constants(text));
+                    }
                     let name = cells.get(name_at).and_then(|c| c.as_deref());
                     let listed = |name: &str| names.contains(&name.to_lowercase());
                     if !names.is_empty() && !name.is_some_and(listed) {
@@ -208,10 +211,15 @@ fn logical_row<'p>(
     Ok(match what {
         Show::Columns { .. } => show_columns_row(row, table, dialect),
         Show::Index { .. } => show_index_row(row, table),
+        // the answer for a table, which has no text to change
+        Show::CreateView if row.len() == 2 => Some(row),
         Show::CreateView => {
             let text = row.get(1).and_then(|c| c.as_deref()).unwrap_or_default();
-            let logical = show_create_view(text, table)
-                .map_err(|e| Failure::refused(&errors::DAMAGED, e.to_string()))?;
+            let logical = match show_create_view(text, table) {
+                Ok(logical) => logical,
+                Err(_) if !table.is_protected() => text.to_owned(),
+                Err(e) => return Err(Failure::refused(&errors::DAMAGED, e.to_string())),
+            };
             if let Some(cell) = row.get_mut(1) {
                 *cell = Some(Cow::Owned(logical));
             }

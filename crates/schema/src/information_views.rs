@@ -305,6 +305,10 @@ fn logical_text(column: &str, family: Family) -> String {
     let without = format!(
         "REGEXP_REPLACE(REGEXP_REPLACE(s.{column}, {marks}, ''), ',([^, ]*[.])?[^, ]+[$](eq|ord|gram)_[0-9a-f]{{4}}. AS .[^, ]+[$](eq|ord|gram)_[0-9a-f]{{4}}.', '')"
     );
+    // constants, which are sealed
+    let without = format!(
+        "REGEXP_REPLACE({without}, 'left[(](0x|X.)[0-9a-fA-F]{{100,}}.?,[0-9]+[)]', '(protected)')"
+    );
     format!("REGEXP_REPLACE({without}, '[$](enc|(eq|ord|gram)_[0-9a-f]{{4}})', '')")
 }
 

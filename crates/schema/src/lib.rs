@@ -100,7 +100,7 @@ pub use selected::{SelectedDefinition, selected_definition};
 pub use set::{SetMark, Whole, is_rightly_part};
 pub use show_columns::{is_hidden_column, show_columns_row, show_index_row};
 pub use show_create::show_create_table;
-pub use show_create_view::show_create_view;
+pub use show_create_view::{show_create_view, show_view_constants};
 pub use surrogate::Surrogate;
 pub use table::{Column, Default, DefaultLiteral, KeyRole, Table, same_name};
 pub use table_name::TableName;

@@ -63,6 +63,61 @@ fn logical_view(physical_sql: &str, table: &Table) -> Option<String> {
     None
 }
 
+/// The text of a view with constants as the client wrote them, in the place of `LEFT(X'…', n)`.
+/// `shown` gets the bytes and n; `None`: they are no constant of the proxy's.
+pub fn show_view_constants(text: &str, shown: impl Fn(&[u8], usize) -> Option<String>) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(token) = Token::first(rest) {
+        let constant = left_of_bytes(rest);
+        let known = constant.and_then(|(bytes, n, length)| Some((shown(&bytes, n)?, length)));
+        let (piece, length) = match &known {
+            Some((piece, length)) => (piece.as_str(), *length),
+            None => (token.text(), token.text().len()),
+        };
+        out.push_str(piece);
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    out
+}
+
+/// What a text begins with, if that is `LEFT` of bytes: the bytes, how many of them, and the length
+/// of the text.
+fn left_of_bytes(text: &str) -> Option<(Vec<u8>, usize, usize)> {
+    let mut words = Vec::new();
+    let mut length = 0;
+    for token in tokens(text) {
+        length += token.text().len();
+        match token {
+            Token::Space(_) if !words.is_empty() => {}
+            token => words.push(token),
+        }
+        if matches!(token, Token::Word(")")) || words.len() > 7 {
+            break;
+        }
+    }
+    let is = |token: &Token, word: &str| matches!(token, Token::Word(text) if text.eq_ignore_ascii_case(word));
+    let ([left, open], [comma, count, close]) =
+        (words.first_chunk::<2>()?, words.last_chunk::<3>()?);
+    let digits = match words.get(2..words.len().checked_sub(3)?)? {
+        [Token::Word(digits)] => digits.strip_prefix("0x")?,
+        [Token::Word("X" | "x"), Token::Literal(digits)] => {
+            digits.strip_prefix('\'')?.strip_suffix('\'')?
+        }
+        _ => return None,
+    };
+    if !(is(left, "left") && is(open, "(") && is(comma, ",") && is(close, ")")) {
+        return None;
+    }
+    let pairs = digits.as_bytes().chunks(2);
+    let bytes = pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
+    Some((
+        bytes.collect::<Option<Vec<u8>>>()?,
+        count.text().parse().ok()?,
+        length,
+    ))
+}
+
 /// The elements of a view's list that are the client's own.
 fn clients<'t>(elements: &[(&'t str, Option<String>)], table: &Table) -> Vec<&'t str> {
     let is_clients =

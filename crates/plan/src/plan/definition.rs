@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use onionskin_schema::{DefaultLiteral, KeyActions, NewColumn, Table, TableName};
 
+use super::Slot;
 use crate::errors::Refusal;
 
 /// A definition with places for what only its execution knows.
@@ -159,6 +160,9 @@ pub enum DdlPiece {
     KeyTooLong,
     /// The columns of a view that say how the table calls one of its columns.
     AliasMarks(AliasMarks),
+    /// A constant of a view's query that a protected column is compared with. The proxy puts its
+    /// token in its place, with what the client wrote.
+    Constant(Slot),
 }
 
 /// What `MODIFY` or `CHANGE` says of a protected column beside its type and whether there may be

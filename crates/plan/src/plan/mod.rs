@@ -551,6 +551,9 @@ pub struct Plan {
     /// Values are the present time. The server is asked for it before they are bound: see
     /// [`Source::Present`].
     pub tells_time: bool,
+    /// Of a statement that is relayed: tables that are not there and would be protected. The server
+    /// is asked for them before it gets the statement's values.
+    pub missing: Vec<TableName>,
     /// Every name that was looked up as a table's: what to look up again when the server's answer
     /// shows that the snapshot is stale.
     pub names: Vec<TableName>,
@@ -598,6 +601,7 @@ impl Plan {
             beside_plain: Vec::new(),
             upsert: None,
             tells_time: false,
+            missing: Vec::new(),
             names,
             defines,
             facts: Facts::default(),

@@ -15,6 +15,7 @@ mod columns_view;
 mod definitions;
 mod grants;
 mod into;
+mod missing;
 mod near;
 mod renames;
 mod rows;
@@ -81,13 +82,16 @@ pub fn plan(request: &Request) -> Outcome {
     let mut unknown = Vec::new();
     let mut near = Vec::new();
     let words = first_words(request.sql, &tokens, 3);
-    let shows = ["show", "create", "table"];
-    let shows = (0..3).all(|at| word_is(&words, at, shows[at]));
+    let shows = word_is(&words, 0, "show") && word_is(&words, 1, "create");
+    let may_be_view = shows && (word_is(&words, 2, "table") || word_is(&words, 2, "view"));
+    let shows = shows && word_is(&words, 2, "table");
     for name in &names {
         match request.catalog.table(&name.database, &name.name) {
             Known::Unknown => unknown.push(name.clone()),
             Known::Table(table) if table.is_protected() => near.push(table),
             Known::Table(table) if shows && may_have_marks(request, &table) => near.push(table),
+            // a view's text may have physical names, whatever its columns are
+            Known::Table(table) if may_be_view && near.is_empty() => near.push(table),
             _ => {}
         }
     }
@@ -99,6 +103,10 @@ pub fn plan(request: &Request) -> Outcome {
     let definition = definitions::check(request, &tokens, &names);
     let renamed = renames::check(request, &tokens, &names);
     let unmet = unmet::check(request, &names);
+    let missing = match near.is_empty() {
+        true => missing::missing(request, &tokens),
+        false => Vec::new(),
+    };
     // far from all protected tables nothing is parsed
     let levels = match near.is_empty() && defines != Defines::Names {
         true => 0,
@@ -143,7 +151,15 @@ pub fn plan(request: &Request) -> Outcome {
             Plan::of(Action::Refuse(refusal), names, defines)
         }
     };
-    Outcome::Plan(Box::new(Plan { facts, ..plan }))
+    let missing = match &plan.action {
+        Action::Relay => missing,
+        _ => Vec::new(),
+    };
+    Outcome::Plan(Box::new(Plan {
+        facts,
+        missing,
+        ..plan
+    }))
 }
 
 /// Whether a table without protected columns may have marks of columns that stay plaintext, which
@@ -197,8 +213,9 @@ fn decide<'a>(
         return Ok((Action::Relay, None));
     }
     check_damaged(&words, &near)?;
-    if starts("select") || starts("lock") {
-        // what mysqldump writes; left out, they change nothing that is answered
+    const WITH_IDLE: [&str; 6] = ["select", "lock", "insert", "replace", "update", "delete"];
+    if WITH_IDLE.iter().any(|word| starts(word)) {
+        // what mysqldump and MediaWiki write; left out, they change nothing that is answered
         tokens.retain(|t| !is_idle_comment(sql, t));
     }
     if tokens.iter().any(|t| t.kind == TokenKind::Executable) {
@@ -229,12 +246,37 @@ fn without_tables(request: &Request, tokens: &[Token], is_far: bool) -> Planned<
     }
     match columns_view(request, tokens)? {
         // the rest of the statement goes to the server as it is
-        Some(_) if !is_far => {
+        Some(_) if !is_far && !names_system_tables(request, tokens) => {
             NotUnderstood::Beside("information_schema", "a protected table").refuse()
         }
         Some(action) => Ok(Some(action)),
         None => Ok(is_far.then_some(Action::Relay)),
     }
+}
+
+/// Whether all tables that a statement reads are the server's own. A word of it may be the name of
+/// a protected table all the same, as an alias.
+fn names_system_tables(request: &Request, tokens: &[Token]) -> bool {
+    let hides = |t: &Token| matches!(t.kind, TokenKind::Executable | TokenKind::Hint);
+    let Ok(sql) = std::str::from_utf8(request.sql) else {
+        return false;
+    };
+    let is_system = |database: &str| {
+        ["information_schema", "performance_schema"]
+            .iter()
+            .any(|system| database.eq_ignore_ascii_case(system))
+    };
+    let present = request.settings.database.as_deref();
+    let tables = match tokens.iter().any(hides) {
+        true => None,
+        false => crate::named::tables_named(sql),
+    };
+    tables.is_some_and(|tables| {
+        let mut databases = tables
+            .iter()
+            .map(|(database, _)| database.as_deref().or(present));
+        databases.all(|database| database.is_some_and(is_system))
+    })
 }
 
 /// Whether the statement goes to the server as it is because the account cannot see the columns of

@@ -9,7 +9,7 @@ use crate::planner::{Request, identifier};
 use crate::request::COLLATION;
 
 /// Words that cannot be a table's name without quotes.
-fn is_reserved(word: &str) -> bool {
+pub(super) fn is_reserved(word: &str) -> bool {
     const WORDS: [&str; 74] = [
         "add",
         "all",

@@ -77,9 +77,12 @@ impl Statement<'_> {
 
     /// `SHOW CREATE TABLE`, `SHOW CREATE VIEW`.
     fn show_create(&self) -> Planned<Shown> {
-        let what = match (self.is(2, "table"), self.is(2, "view"), self.table.view) {
-            (true, _, false) => Show::CreateTable,
-            (true, _, true) | (_, true, _) => Show::CreateView,
+        // that a table without protected columns is a view is known by the answer
+        let has_marks = super::may_have_marks(self.request, self.table);
+        let may_be_view = self.table.view || !(self.table.is_protected() || has_marks);
+        let what = match (self.is(2, "table"), self.is(2, "view")) {
+            (true, _) if !may_be_view => Show::CreateTable,
+            (true, _) | (_, true) => Show::CreateView,
             _ => {
                 return refuse(
                     &errors::STATEMENT,

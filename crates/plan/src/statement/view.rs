@@ -5,8 +5,8 @@
 //! calls a column that has another name in the view ([`Alias`]). A server shows the comments of a
 //! view's columns, which are those of the table's; so every proxy reads the view's logical columns
 //! from the view itself, as it does for tables, and what tiers 1 to 3 do with a table they do with
-//! the view. No value stands in its text: a constant that a protected column is compared with would
-//! be a token there, which nothing could bring up to date when keys change.
+//! the view. A constant that a protected column is compared with is a token there, as it is in a
+//! query's text; beside it stands, sealed, what the client wrote ([`DdlPiece::Constant`]).
 //!
 //! What a view can be is what the server does alone, and with protected columns in its result,
 //! without groups. What is written through it is looked at in `write/view.rs`. A view that shows
@@ -18,6 +18,7 @@ use std::sync::Arc;
 use onionskin_schema::{
     Alias, Default as ColumnDefault, DefaultLiteral, PhysicalNames, SchemaError, Table, same_name,
 };
+use onionskin_value::Kind;
 use sqlparser::ast::{
     Expr, GroupByExpr, Select, SelectItem, SetExpr, Statement, TableFactor, TableWithJoins,
 };
@@ -26,7 +27,9 @@ use super::Decided;
 use crate::ddl::{AliasMarks, Ddl, DdlPiece};
 use crate::errors::{self, NotUnderstood, Refusal};
 use crate::lex::Token;
-use crate::plan::{Action, ColumnUse, Described, OpenFrom, Piece, ResultItem, Text};
+use crate::plan::{
+    Action, ColumnUse, Described, OpenFrom, Piece, Purpose, ResultItem, Slot, Source, Text,
+};
 use crate::planner::{Known, Planned, Planner, Request, identifier, quoted, refuse};
 use crate::query::Mode;
 
@@ -97,9 +100,9 @@ fn defined<'a>(
         }
         _ => pieces.push(DdlPiece::Sql(sql[..blank].to_vec())),
     }
-    pieces.push(text(request, query.items)?);
+    pieces.extend(text(&planner, query.items)?);
     pieces.extend(query.added.iter().map(|added| added.selected()));
-    pieces.push(text(request, query.rest)?);
+    pieces.extend(text(&planner, query.rest)?);
     let ddl = Ddl {
         pieces,
         new_columns: Vec::new(),
@@ -109,7 +112,15 @@ fn defined<'a>(
         rests_on_keys: false,
         kept_plain: Vec::new(),
     };
-    Ok((Action::Define(Box::new(ddl)), None))
+    // without constants, nothing of the plan is asked for its columns
+    let has_constants = ddl
+        .pieces
+        .iter()
+        .any(|p| matches!(p, DdlPiece::Constant(_)));
+    Ok((
+        Action::Define(Box::new(ddl)),
+        has_constants.then_some(planner),
+    ))
 }
 
 /// The list of column names behind a view's name: where it stands, and the names.
@@ -137,23 +148,41 @@ fn column_list(
     Ok(Some((head[open].start..close.end, names)))
 }
 
-/// A part of a view's text. No value of a protected column may stand in it.
-fn text(request: &Request, pieces: Text) -> Planned<DdlPiece> {
+/// A part of a view's text.
+fn text(planner: &Planner, pieces: Text) -> Planned<Vec<DdlPiece>> {
+    let request = planner.request;
     let mut out = Vec::new();
     for piece in pieces {
-        match piece {
-            Piece::Sql(part) => out.extend_from_slice(&part),
+        out.push(match piece {
+            Piece::Sql(part) => DdlPiece::Sql(part),
             Piece::Literal(index) => {
                 let literal = &request.template.literals[index];
-                out.extend_from_slice(literal.text(request.sql));
+                DdlPiece::Sql(literal.text(request.sql).to_vec())
+            }
+            Piece::Slot(slot) if may_stand(&planner.columns[slot.column], &slot) => {
+                DdlPiece::Constant(slot)
             }
             Piece::Slot(_) | Piece::Present(_) | Piece::Rows { .. } | Piece::Indexed(_) => {
                 let about = "a constant that a protected column is compared with";
                 return refuse(&errors::VIEW, about);
             }
-        }
+        });
     }
-    Ok(DdlPiece::Sql(out))
+    Ok(out)
+}
+
+/// Whether a constant means the same for every session that reads the view. A text is a moment in
+/// the time zone of whoever reads.
+fn may_stand(column: &ColumnUse, slot: &Slot) -> bool {
+    let kind = column.column().sql_type.map(|ty| ty.kind);
+    let is_moment = matches!(kind, Some(Kind::Timestamp { .. }));
+    let is_compared = matches!(
+        slot.purpose,
+        Purpose::CompareEquality | Purpose::CompareOrder
+    );
+    !is_moment
+        && is_compared
+        && matches!(slot.source, Source::Literal { .. } | Source::Moment { .. })
 }
 
 /// A column that stands behind the client's.
@@ -318,7 +347,8 @@ fn physical(planner: &mut Planner, list: Option<&[String]>) -> Planned<Physical>
     }
     let Opened { columns, listed } = Opened::of(planner, &given.items, list, &names)?;
     if columns.is_empty() {
-        if !grouped {
+        // no server takes a row for a view of groups
+        if !grouped && !counts(select) {
             check_defaults(&planner.near, &columns)?;
         }
         return parts(planner, end, Vec::new(), None);
@@ -335,6 +365,21 @@ fn physical(planner: &mut Planner, list: Option<&[String]>) -> Planned<Physical>
         check_defaults(&planner.near, &columns)?;
     }
     parts(planner, end, added, list.map(|_| listed))
+}
+
+/// Whether all rows are one group.
+fn counts(select: &Select) -> bool {
+    const AGGREGATES: [&str; 5] = ["count", "sum", "min", "max", "avg"];
+    select.projection.iter().any(|item| {
+        let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else {
+            return false;
+        };
+        let Expr::Function(call) = expr else {
+            return false;
+        };
+        let name = call.name.to_string();
+        call.over.is_none() && AGGREGATES.iter().any(|a| name.eq_ignore_ascii_case(a))
+    })
 }
 
 /// The text up to the end of the select list, and what stands behind it.

@@ -214,11 +214,23 @@ pub(super) fn is_describe(sql: &[u8], tokens: &[Token]) -> bool {
 /// An executable comment that may as well be left out: `/*!40001 SQL_NO_CACHE */`, and in
 /// `LOCK TABLES t READ /*!32311 LOCAL */`.
 pub(super) fn is_idle_comment(sql: &[u8], token: &Token) -> bool {
+    const IDLE: [&str; 10] = [
+        "delayed",
+        "high_priority",
+        "local",
+        "low_priority",
+        "quick",
+        "sql_big_result",
+        "sql_buffer_result",
+        "sql_no_cache",
+        "sql_small_result",
+        "straight_join",
+    ];
     if token.kind != TokenKind::Executable {
         return false;
     }
     let text = String::from_utf8_lossy(token.text(sql)).to_ascii_lowercase();
     let inner = text.trim_start_matches("/*!").trim_end_matches("*/");
     let words = inner.trim_start_matches(|c: char| c.is_ascii_digit());
-    matches!(words.trim(), "sql_no_cache" | "local")
+    IDLE.contains(&words.trim())
 }

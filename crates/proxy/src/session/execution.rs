@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use onionskin_plan::{Action, Piece, Template};
+use onionskin_plan::{Action, Piece, Plan, Template};
+use onionskin_schema::identifier;
 use onionskin_wire::messages::CursorType;
 
 use super::Session;
@@ -23,6 +24,9 @@ use crate::state::State;
 
 /// How often a definition is planned anew because another one has changed its table.
 const MAX_TURNS: u32 = 16;
+/// How often another statement is planned anew while definitions change what it was planned for.
+/// Nothing of it has been carried out then.
+const MAX_STALE: u32 = 4;
 
 /// One statement that is to be carried out: its plan, its values, and how the client sent it.
 #[derive(Clone, Copy)]
@@ -165,7 +169,8 @@ impl Session {
             Action::Delete(delete) => self.row_delete(keyed, delete, values),
             Action::Define(ddl) => {
                 self.check_temporary(keyed)?;
-                self.define(ddl, keyed)?;
+                let bound = self.with_view_constants(execution, ddl)?;
+                self.define(bound.as_ref().unwrap_or(ddl), keyed)?;
                 self.after_relay(keyed)
             }
             Action::Copy(copied) => {
@@ -209,6 +214,7 @@ impl Session {
 
     fn relay_execution(&mut self, execution: &Execution) -> Outcome<()> {
         let keyed = execution.keyed;
+        self.must_be_there(&keyed.plan, execution.values.sql)?;
         let done = match execution.protocol {
             Protocol::Text { whole: true } => return self.relay_query(keyed),
             Protocol::Text { whole: false } => {
@@ -230,6 +236,31 @@ impl Session {
             }
         };
         self.end_relay(keyed, done)
+    }
+
+    /// Asks the server for tables that a statement names and nobody knows. It gets a statement
+    /// without values then, and its error is the client's.
+    pub(crate) fn must_be_there(&mut self, plan: &Plan, sql: &[u8]) -> Outcome<()> {
+        for name in &plan.missing {
+            let (database, table) = (identifier(&name.database), identifier(&name.name));
+            let question = format!("SELECT 1 FROM {database}.{table} LIMIT 0");
+            match self.server.rows(question.as_bytes()) {
+                Ok(_) => {}
+                Err(Failure::Server {
+                    code,
+                    state,
+                    message,
+                }) => {
+                    return Err(Failure::Server {
+                        code,
+                        state,
+                        message: denied_to(sql, message),
+                    });
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(())
     }
 
     /// Another way to do a statement that failed, if there is one. `attempts` counts the ways that
@@ -264,11 +295,11 @@ impl Session {
         }
         let is_stale = matches!(failure, Failure::Stale);
         // of definitions that change one table, the others may have been faster more than once
-        let is_definition = matches!(keyed.plan.action, Action::Define(_));
-        let most = if is_stale && is_definition {
-            MAX_TURNS
-        } else {
-            1
+        let is_definition = matches!(keyed.plan.action, Action::Define(_) | Action::Refit(_));
+        let most = match (is_stale, is_definition) {
+            (true, true) => MAX_TURNS,
+            (true, false) => MAX_STALE,
+            (false, _) => 1,
         };
         if !may_run_again || *attempts >= most {
             return Ok(None);
@@ -277,5 +308,20 @@ impl Session {
         self.server.settle()?;
         let afresh = self.looks_different(keyed, done)? || is_stale;
         Ok(afresh.then_some(Way::Afresh))
+    }
+}
+
+/// The error for a SELECT as that for another statement.
+fn denied_to(sql: &[u8], message: Vec<u8>) -> Vec<u8> {
+    const SELECT: &[u8] = b"SELECT command denied";
+    let verb = sql
+        .trim_ascii_start()
+        .get(..6)
+        .map(<[u8]>::to_ascii_uppercase);
+    match (message.strip_prefix(SELECT), verb.as_deref()) {
+        (Some(rest), Some(verb @ (b"INSERT" | b"UPDATE" | b"DELETE"))) => {
+            [verb, b" command denied", rest].concat()
+        }
+        _ => message,
     }
 }
