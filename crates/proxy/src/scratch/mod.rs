@@ -16,6 +16,7 @@
 //! | `settings` | what of the client's session it must share |
 //! | `spelling` | expressions behind DEFAULT, as the server spells them |
 //! | `tables` | temporary tables, rows as literals |
+//! | `united` | several tables in one statement, below REPEATABLE READ |
 //! | `result` | the result on its way to the client |
 //! | `write` | what statements that change tables have made of the rows |
 
@@ -27,6 +28,7 @@ mod result;
 mod settings;
 mod spelling;
 mod tables;
+mod united;
 mod write;
 
 use std::ops::Range;
@@ -354,7 +356,7 @@ impl Session {
         let limit = self.bounds()?.rows.saturating_add(1);
         let mut texts = Vec::with_capacity(scratch.reads.len());
         for read in &scratch.reads {
-            texts.push(self.read_text(keyed, read, values, limit)?);
+            texts.push(self.read_text(keyed, read, values, Some(limit))?);
             if tables::is_checked(read) {
                 // SHOW has no LIMIT of its own
                 let limit = self.server.select_limit.as_deref();
@@ -368,6 +370,37 @@ impl Session {
         let of_documents = documents::ask(&mut self.server, family, scratch, values.sql)?;
         let asked = settings::question(&engine.variables, &scratch.variables);
         let of_settings = self.server.put_query(&asked)?;
+        let changes = change.is_some();
+        let begin = |session: &mut Self, engine: &mut Engine| {
+            let documents = documents::answers(&mut session.server, scratch, of_documents)?;
+            session.make_tables(engine, scratch, &documents)?;
+            let (server, state) = (&mut session.server, &session.state);
+            settings::answer(server, of_settings, engine, state, &scratch.variables)
+        };
+        let mut begin = Some(begin);
+        let mut known = None;
+        // Whether each statement has a snapshot of its own has to be known before the first reads.
+        if several && inside && !changes && !self.locked_tables && !locks {
+            self.server.flush()?;
+            let done = match begin.take() {
+                Some(begin) => begin(self, engine),
+                None => Err(Failure::OutOfStep("the session's settings")),
+            };
+            let done = done.and_then(|settings| {
+                if !settings.repeatable {
+                    self.read_united(engine, keyed, scratch, values)?;
+                }
+                Ok(settings)
+            });
+            match done {
+                Ok(settings) if settings.repeatable => known = Some(settings),
+                Err(failure) => {
+                    self.server.settle()?;
+                    return Err(failure);
+                }
+                done => return done,
+            }
+        }
         let mut begun = Vec::new();
         if let Some(change) = &mut change {
             begun.push(self.server.put_query(change.begin())?);
@@ -396,17 +429,12 @@ impl Session {
             false => None,
         };
         self.server.flush()?;
-        let changes = change.is_some();
         let done = (|| {
-            let documents = documents::answers(&mut self.server, scratch, of_documents)?;
-            self.make_tables(engine, scratch, &documents)?;
-            let settings = settings::answer(
-                &mut self.server,
-                of_settings,
-                engine,
-                &self.state,
-                &scratch.variables,
-            )?;
+            let settings = match (known, begin) {
+                (Some(settings), _) => settings,
+                (None, Some(begin)) => begin(self, engine)?,
+                (None, None) => return Err(Failure::OutOfStep("the session's settings")),
+            };
             for question in begun {
                 self.server.read_ok(question)?;
             }
@@ -461,7 +489,7 @@ impl Session {
         keyed: &KeyedPlan,
         read: &ScratchRead,
         values: Values,
-        limit: u64,
+        limit: Option<u64>,
     ) -> Outcome<Vec<u8>> {
         let mut sql = Vec::new();
         let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
@@ -480,7 +508,10 @@ impl Session {
                 Err(other) => return Err(other),
             }
         }
-        sql.extend_from_slice(format!(" LIMIT {limit}{}", read.lock).as_bytes());
+        if let Some(limit) = limit {
+            sql.extend_from_slice(format!(" LIMIT {limit}").as_bytes());
+        }
+        sql.extend_from_slice(read.lock.as_bytes());
         Ok(sql)
     }
 
