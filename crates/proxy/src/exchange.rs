@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 
 use onionskin_schema::{TableName, identifier};
 use onionskin_wire::messages::{
-    ColumnDefinition, Command, EofPacket, ErrPacket, OkPacket, encode_statement_command,
+    ColumnDefinition, Command, CursorType, EofPacket, ErrPacket, OkPacket, encode_statement_command,
 };
 use onionskin_wire::rows::TextRow;
 use onionskin_wire::{
@@ -42,6 +42,8 @@ struct Outstanding {
     /// The sequence number that the answer begins with.
     sequence: u8,
     command: Command,
+    /// It is an execution that asks for a cursor.
+    cursor: bool,
 }
 
 /// The server's side of a session.
@@ -184,7 +186,7 @@ impl Server {
         self.connection
             .write_payload(payload)
             .map_err(Failure::Backend)?;
-        self.ask(command)
+        self.ask(command, CursorType::is_asked_for(payload))
     }
 
     /// Appends a command that has no answer.
@@ -208,8 +210,9 @@ impl Server {
         if !self.takes(self.connection.payload_in_work().len()) {
             return self.end_long_command(command);
         }
+        let cursor = CursorType::is_asked_for(self.connection.payload_in_work());
         self.connection.end_payload().map_err(Failure::Backend)?;
-        self.ask(command)
+        self.ask(command, cursor)
     }
 
     /// How many questions there have been.
@@ -218,7 +221,7 @@ impl Server {
     }
 
     /// A command was given to the connection.
-    fn ask(&mut self, command: Command) -> Outcome<Question> {
+    fn ask(&mut self, command: Command, cursor: bool) -> Outcome<Question> {
         let number = self.asked;
         self.asked += 1;
         if self.keeps_snapshots && !self.is_in_transaction() {
@@ -229,6 +232,7 @@ impl Server {
             place: self.place,
             sequence: self.connection.sequence(),
             command,
+            cursor: cursor && command == Command::StmtExecute,
         });
         self.strike()?;
         Ok(Question(number))
@@ -272,7 +276,11 @@ impl Server {
             return Ok(());
         };
         self.connection.set_sequence(next.sequence);
-        self.tracker.begin(next.command).map_err(Failure::Backend)
+        match next.cursor {
+            true => self.tracker.begin_cursor(),
+            false => self.tracker.begin(next.command).map_err(Failure::Backend)?,
+        }
+        Ok(())
     }
 
     /// Between two commands of the client nothing may have come that nobody asked for.
@@ -376,7 +384,8 @@ impl Server {
                 false => self.asked_at,
             };
         }
-        self.status = status;
+        // what a statement says of a cursor is not about the ones behind it
+        self.status = status - StatusFlags::CURSOR_EXISTS - StatusFlags::LAST_ROW_SENT;
     }
 
     fn is_in_transaction(&self) -> bool {

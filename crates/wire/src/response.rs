@@ -38,7 +38,7 @@ pub enum Step {
     ColumnCount(u16),
     /// Definition of a column.
     ColumnDef,
-    /// End of the definitions. With `CURSOR_EXISTS` no rows follow.
+    /// End of the definitions. With `CURSOR_EXISTS` no rows follow, if a cursor was asked for.
     EofAfterColumns {
         /// Status flags.
         status: StatusFlags,
@@ -101,6 +101,8 @@ enum State {
 pub struct ResponseTracker {
     deprecate_eof: bool,
     state: State,
+    /// The present command is an execution that asks for a cursor.
+    cursor: bool,
     /// Flags that the end of the present rows has even if they are not in it. MySQL sets
     /// `MORE_RESULTS` for the OUT parameters of a CALL only in the EOF packet before their row, and
     /// clients go by that.
@@ -115,14 +117,23 @@ impl ResponseTracker {
         Self {
             deprecate_eof: capabilities.contains(Capabilities::DEPRECATE_EOF),
             state: State::Done,
+            cursor: false,
             inherited: StatusFlags::empty(),
             rows: 0,
         }
     }
 
-    /// A command was sent. Fails for commands whose answers are not understood here: logins,
+    /// An execution was sent that asks for a cursor. Only then is one open where the server says
+    /// `CURSOR_EXISTS`: of a procedure with a cursor of its own, it says so and sends rows.
+    pub fn begin_cursor(&mut self) {
+        self.state = State::Head;
+        self.cursor = true;
+    }
+
+    /// A command was sent that asks for no cursor. Fails for commands whose answers are not understood here: logins,
     /// replication, and what is unknown.
     pub fn begin(&mut self, command: Command) -> WireResult<()> {
+        self.cursor = false;
         self.state = match command {
             Command::Query | Command::StmtExecute | Command::ProcessInfo => State::Head,
             Command::StmtPrepare => State::PrepareHead,
@@ -222,7 +233,7 @@ impl ResponseTracker {
                     self.inherited =
                         status & (StatusFlags::PS_OUT_PARAMS | StatusFlags::MORE_RESULTS);
                 }
-                self.state = if status.contains(StatusFlags::CURSOR_EXISTS) {
+                self.state = if self.cursor && status.contains(StatusFlags::CURSOR_EXISTS) {
                     after_result(status)
                 } else {
                     State::Rows

@@ -18,7 +18,8 @@ use std::fmt::Write as _;
 use crate::capabilities::Capabilities;
 use crate::codec::Reader;
 use crate::messages::{
-    AuthMoreData, AuthSwitchRequest, Command, ErrPacket, InitialHandshake, OkPacket, SslRequest,
+    AuthMoreData, AuthSwitchRequest, Command, CursorType, ErrPacket, InitialHandshake, OkPacket,
+    SslRequest,
 };
 use crate::packets::Direction;
 use crate::response::{ResponseTracker, Step};
@@ -145,6 +146,10 @@ impl Tracer {
                 line.push_str(command.name());
                 self.phase = match command {
                     Command::ChangeUser => Phase::ChangeUser,
+                    Command::StmtExecute if CursorType::is_asked_for(payload) => {
+                        self.tracker.begin_cursor();
+                        Phase::Commands
+                    }
                     _ if self.tracker.begin(command).is_ok() => Phase::Commands,
                     _ => Phase::Unknown,
                 };

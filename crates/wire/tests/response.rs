@@ -80,6 +80,10 @@ fn error() -> Vec<u8> {
 fn follow(deprecate_eof: bool, command: Command, packets: &[(Vec<u8>, Step)]) {
     let mut tracker = tracker(deprecate_eof);
     tracker.begin(command).unwrap();
+    follow_begun(tracker, command, packets);
+}
+
+fn follow_begun(mut tracker: ResponseTracker, command: Command, packets: &[(Vec<u8>, Step)]) {
     for (i, (payload, expected)) in packets.iter().enumerate() {
         assert!(
             !tracker.is_complete(),
@@ -214,8 +218,13 @@ fn out_parameters_of_a_call() {
 #[test]
 fn cursors() {
     let cursor = StatusFlags::CURSOR_EXISTS;
-    follow(
-        false,
+    let begun = |deprecate_eof| {
+        let mut tracker = tracker(deprecate_eof);
+        tracker.begin_cursor();
+        tracker
+    };
+    follow_begun(
+        begun(false),
         Command::StmtExecute,
         &[
             (vec![1], Step::ColumnCount(1)),
@@ -223,13 +232,25 @@ fn cursors() {
             (eof_packet(cursor), Step::EofAfterColumns { status: cursor }),
         ],
     );
-    follow(
-        true,
+    follow_begun(
+        begun(true),
         Command::StmtExecute,
         &[
             (vec![1], Step::ColumnCount(1)),
             (column(), Step::ColumnDef),
             (end(true, cursor), Step::EndOfRows { status: cursor }),
+        ],
+    );
+    // of a procedure that has one of its own
+    follow(
+        false,
+        Command::StmtExecute,
+        &[
+            (vec![1], Step::ColumnCount(1)),
+            (column(), Step::ColumnDef),
+            (eof_packet(cursor), Step::EofAfterColumns { status: cursor }),
+            (b"\0\0\x05\0\0\0".to_vec(), Step::Row),
+            (eof_packet(NONE), Step::EndOfRows { status: NONE }),
         ],
     );
     let last = cursor | StatusFlags::LAST_ROW_SENT;

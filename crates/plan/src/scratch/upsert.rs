@@ -213,7 +213,7 @@ pub(super) fn rows(
         return NotUnderstood::Clause("VALUES").refuse();
     }
     let rows: Vec<Vec<Expr>> = values.rows.iter().map(|r| r.content.clone()).collect();
-    if insert.columns.is_empty() && rows.iter().all(Vec::is_empty) {
+    if insert.columns.is_empty() && rows.first().is_some_and(Vec::is_empty) {
         // every column gets its default
         indexes.clear();
     }

@@ -115,7 +115,10 @@ impl Planner<'_> {
         let open = name + 1;
         let mut targets = Vec::new();
         if !self.tokens.get(open).is_some_and(|t| t.is(b'(')) {
-            for column in to.table.columns.iter().filter(|c| !c.invisible) {
+            // `VALUES ()` names no column: a DEFAULT for AUTO_INCREMENT may be the number 0
+            let is_empty = self.is_empty_row(open + 1);
+            let all = to.table.columns.iter();
+            for column in all.filter(|c| !c.invisible && !is_empty) {
                 targets.push(self.target(&column.name, to.table, Place::InsertInto)?);
             }
             let end = self.tokens[name].end;
@@ -201,9 +204,7 @@ impl Planner<'_> {
             cells.clear();
         }
         let mut row = Vec::new();
-        if cells.is_empty() && !new.targets.is_empty() {
-            self.row_of_defaults(new, number, &mut row);
-        } else if cells.len() != new.targets.len() {
+        if cells.len() != new.targets.len() {
             return Err(Refusal::column_count(number));
         }
         for (cell, target) in cells.iter().zip(new.targets) {
@@ -228,19 +229,10 @@ impl Planner<'_> {
         Ok(row)
     }
 
-    /// `VALUES ()`: every column gets its default.
-    fn row_of_defaults(&mut self, new: &NewRow, number: usize, row: &mut Vec<(String, Text)>) {
-        for target in new.targets {
-            match target {
-                Target::Plain(name) => {
-                    let text = self.default_or_time(new.table, name);
-                    row.push((name.clone(), text));
-                }
-                Target::Protected(column) => {
-                    self.cells_of(column, new.lenience.left_out(column, number), row);
-                }
-            }
-        }
+    /// Whether `()` stands here.
+    fn is_empty_row(&self, open: usize) -> bool {
+        let is = |at: usize, c: u8| self.tokens.get(at).is_some_and(|t| t.is(c));
+        is(open, b'(') && is(open + 1, b')')
     }
 
     /// The text of a plain column's cell.

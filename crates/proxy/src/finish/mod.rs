@@ -264,7 +264,7 @@ impl Session {
             self.write(head)?;
         }
         if let Some(eof) = eof {
-            self.write(eof)?;
+            self.write_columns_end(eof)?;
         }
         Ok(())
     }

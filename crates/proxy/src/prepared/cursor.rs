@@ -11,7 +11,7 @@
 //! the statement ran, whatever becomes of the table.
 
 use onionskin_plan::{Action, errors};
-use onionskin_wire::messages::{ColumnDefinition, Command, CursorType};
+use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::packets::{Packets, Released};
 use onionskin_wire::{ColumnFlags, ResponseTracker, StatusFlags, Step, WireError};
 
@@ -28,13 +28,6 @@ pub(super) struct Cursor {
     fetched: usize,
     /// Reserves the memory that they take.
     _kept: Kept,
-}
-
-/// Whether the client asks for a cursor. What is wrong with an execution is found later.
-pub(super) fn asks_for_cursor(execution: &[u8]) -> bool {
-    // behind the command and the statement
-    let asked = execution.get(5).copied().unwrap_or_default();
-    asked & CursorType::READ_ONLY.0 != 0
 }
 
 impl Statements {
@@ -74,8 +67,7 @@ impl Session {
     /// Writes an answer that was held back. If it has rows, they are kept for a cursor.
     fn open_cursor(&mut self, id: u32, mut answer: Vec<u8>) -> Outcome<()> {
         let mut tracker = ResponseTracker::new(self.client_capabilities);
-        let begun = tracker.begin(Command::StmtExecute);
-        begun.map_err(Failure::Client)?;
+        tracker.begin_cursor();
         let (mut rows, mut end) = (0..0, None);
         let mut written = Vec::new();
         let mut packets = Packets::of(&answer);

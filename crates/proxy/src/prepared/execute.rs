@@ -8,7 +8,6 @@ use onionskin_value::Family;
 use onionskin_wire::ColumnType;
 use onionskin_wire::messages::{ComStmtExecute, CursorType, ExecuteWriter, Param};
 
-use super::cursor::asks_for_cursor;
 use super::{Indexed, Statement};
 use crate::bind::Values;
 use crate::by_name::cannot_be_prepared;
@@ -25,7 +24,7 @@ impl Session {
         let id = self.statements.id_in(&mut payload, self.state.family)?;
         self.keep_found();
         self.statements.close_cursor(id);
-        let asks_for_cursor = asks_for_cursor(&payload);
+        let asks_for_cursor = CursorType::is_asked_for(&payload);
         if self.shared.config.functions.is_some() {
             self.compute_execution(id, &mut payload)?;
         }

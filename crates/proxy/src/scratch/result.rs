@@ -228,8 +228,7 @@ impl Session {
     /// The end of the definitions, or of the rows.
     fn write_scratch_end(&mut self, warnings: u16, of_rows: bool) -> Outcome<()> {
         let mut status = self.server.status - StatusFlags::SESSION_STATE_CHANGED;
-        let more = of_rows && self.current.more_results;
-        status.set(StatusFlags::MORE_RESULTS, more);
+        status.set(StatusFlags::MORE_RESULTS, self.current.more_results);
         match of_rows {
             true => self.write_rows_end(RowsEnd { status, warnings }),
             false => {

@@ -422,6 +422,16 @@ impl Session {
                     self.refresh_state()?;
                 }
             }
+            // No client sends this. It is how the first packet looks of one that compresses although
+            // that was not offered, and would wait for ever for an answer that it can read.
+            Command::Sleep => {
+                tracing::warn!(
+                    id = self.connection_id,
+                    "a packet that seems to be compressed, which was not offered"
+                );
+                let about = "compressed, which was not offered";
+                return Err(Failure::Client(WireError::Malformed(about)));
+            }
             _ => {
                 return Err(Failure::refused(&errors::COMMAND, command.name()));
             }

@@ -32,6 +32,19 @@ impl RowsEnd {
 }
 
 impl Session {
+    /// Writes the packet behind a result's definitions. It tells already whether another result
+    /// follows: clients go by that where they do not read this one.
+    pub fn write_columns_end(&mut self, eof: &[u8]) -> Outcome<()> {
+        if !self.current.more_results {
+            return self.write(eof);
+        }
+        let mut eof = EofPacket::decode(eof).map_err(Failure::Backend)?;
+        eof.status |= StatusFlags::MORE_RESULTS;
+        let mut out = Vec::new();
+        eof.encode(&mut out);
+        self.write(&out)
+    }
+
     /// Writes the end of rows of the proxy's own.
     pub fn write_rows_end(&mut self, end: RowsEnd) -> Outcome<()> {
         let RowsEnd { status, warnings } = end;
@@ -162,8 +175,11 @@ impl Session {
             return Err(self.server.error());
         }
         self.current.wrote = true;
-        for packet in std::iter::once(&head).chain(shown).chain(&behind) {
+        for packet in std::iter::once(&head).chain(shown) {
             self.write(packet)?;
+        }
+        for eof in &behind {
+            self.write_columns_end(eof)?;
         }
         for row in held.rows() {
             self.write(row)?;
@@ -241,10 +257,11 @@ impl Session {
             let raised = warnings_of(payload, is_eof, self.server.capabilities)?;
             self.diagnostics.server_raised(raised);
         }
-        if (same || is_eof) && !more && self.diagnostics.adds_nothing() {
-            return self.client.write_payload(payload).map_err(Failure::Client);
-        }
         if matches!(step, Step::EofAfterColumns { .. }) {
+            let payload = payload.to_vec();
+            return self.write_columns_end(&payload);
+        }
+        if (same || is_eof) && !more && self.diagnostics.adds_nothing() {
             return self.client.write_payload(payload).map_err(Failure::Client);
         }
         let mut out = Vec::new();

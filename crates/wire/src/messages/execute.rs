@@ -22,6 +22,14 @@ impl CursorType {
     pub const READ_ONLY: Self = Self(1);
     /// The flag that says a count of parameters follows (query attributes); never agreed to.
     const PARAMETER_COUNT: u8 = 8;
+
+    /// Whether this payload of an execution asks for a cursor. What else is wrong with it is found
+    /// later.
+    pub fn is_asked_for(payload: &[u8]) -> bool {
+        // behind the command and the statement
+        let asked = payload.get(5).copied().unwrap_or_default();
+        asked & Self::READ_ONLY.0 != 0
+    }
 }
 
 /// Head of an execution, and the bytes of its parameters.

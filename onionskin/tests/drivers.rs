@@ -1,0 +1,188 @@
+//! What drivers send and read beside plain statements: flags in the middle of an answer, cursors
+//! inside of procedures, packets that they should not send.
+
+use ::mysql::prelude::Queryable;
+use onionskin_testkit::*;
+
+on_both_servers!(
+    more_results_are_told_early,
+    procedures_with_cursors_of_their_own,
+    a_client_that_compresses_unasked,
+    rows_without_values,
+    words_in_comments_and_aliases,
+);
+
+const COM_QUERY: u8 = 3;
+const COM_STMT_EXECUTE: u8 = 23;
+const COM_SET_OPTION: u8 = 27;
+/// In the first byte of an EOF packet's status, which is its fourth.
+const MORE_RESULTS: u8 = 0x8;
+
+const TABLES: &str = "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(30) {eq}, n INT);\
+                      CREATE TABLE u (id INT PRIMARY KEY, w VARCHAR(30))";
+
+fn pair(kind: Kind) -> Option<Pair> {
+    let mut pair = Pair::with_engine(kind, TABLES)?;
+    pair.same("INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2)");
+    pair.same("INSERT INTO u VALUES (1, 'x')");
+    Some(pair)
+}
+
+/// The packets of an answer to so many statements with rows.
+fn results(client: &mut RawClient, count: usize) -> Vec<Vec<u8>> {
+    let mut packets = Vec::new();
+    let mut ends = 0;
+    while ends < 2 * count {
+        match client.read() {
+            Reply::Packet(packet) => {
+                ends += usize::from(packet[0] == 0xfe && packet.len() < 9);
+                packets.push(packet);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    packets
+}
+
+/// A client that does not read a result looks at the packet behind its definitions for whether
+/// another one follows. It took the next statement's rows for those of one before.
+fn more_results_are_told_early(kind: Kind) {
+    let Some(pair) = pair(kind) else { return };
+    let [mut plain, mut protected] =
+        [pair.beside().port(), pair.proxy.port()].map(RawClient::login);
+    let flags = |client: &mut RawClient, texts: &[&str]| -> Vec<u8> {
+        client.command(COM_SET_OPTION, &[0, 0]);
+        client.read();
+        client.command(COM_QUERY, texts.join("; ").as_bytes());
+        let packets = results(client, texts.len());
+        let ends = packets.iter().filter(|p| p[0] == 0xfe && p.len() < 9);
+        ends.map(|eof| eof[3] & MORE_RESULTS).collect()
+    };
+    for texts in [
+        ["SELECT id, v FROM app.t", "SELECT 2", "SELECT w FROM app.u"],
+        [
+            "SELECT 1",
+            "SELECT v FROM app.t ORDER BY v",
+            "SELECT UPPER(v) FROM app.t",
+        ],
+        [
+            "SELECT UPPER(v) FROM app.t",
+            "SELECT v, COUNT(*) FROM app.t GROUP BY v",
+            "SELECT 3",
+        ],
+        [
+            "SHOW CREATE TABLE app.t",
+            "SHOW COLUMNS FROM app.t",
+            "SELECT v FROM app.t",
+        ],
+    ] {
+        let expected = flags(&mut plain, &texts);
+        assert_eq!(expected, [8, 8, 8, 8, 0, 0], "{texts:?}");
+        assert_eq!(flags(&mut protected, &texts), expected, "{texts:?}");
+    }
+}
+
+/// The server says of such a procedure's rows that there is a cursor, and sends them.
+fn procedures_with_cursors_of_their_own(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    for server in [pair.beside(), &pair.behind] {
+        let mut session = server.connect();
+        session.must("USE app");
+        session.must(
+            "CREATE PROCEDURE p() BEGIN DECLARE c CURSOR FOR SELECT 1; OPEN c; CLOSE c; \
+             SELECT 5 AS a UNION SELECT 6; SELECT 7 AS b; END",
+        );
+    }
+    for session in pair.sessions() {
+        let conn = session.conn();
+        let statement = conn.prep("CALL p()").expect("a statement");
+        for _ in 0..2 {
+            let mut found = Vec::new();
+            let mut result = conn.exec_iter(&statement, ()).expect("results");
+            while let Some(set) = result.iter() {
+                let rows: Vec<i64> = set
+                    .map(|row| row.expect("a row").get(0).expect("a"))
+                    .collect();
+                found.push(rows);
+            }
+            drop(result);
+            assert_eq!(found[..2], [vec![5, 6], vec![7]]);
+        }
+    }
+    pair.same("SELECT id, v FROM t ORDER BY id");
+    let [mut plain, mut protected] =
+        [pair.beside().port(), pair.proxy.port()].map(RawClient::login);
+    let called = |client: &mut RawClient| {
+        client.query(b"USE app");
+        let id = client.prepare(b"CALL p()");
+        client.command(COM_STMT_EXECUTE, &[&id[..], &[0, 1, 0, 0, 0]].concat());
+        let packets = results(client, 2);
+        (packets, client.read())
+    };
+    assert_eq!(called(&mut plain), called(&mut protected));
+}
+
+/// Its packets have another head. Its first command is `SELECT 1`, not worth compressing.
+fn a_client_that_compresses_unasked(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    let mut client = RawClient::login(pair.proxy.port());
+    let inner = packet(0, b"\x03SELECT 1");
+    let length = u8::try_from(inner.len()).expect("short");
+    client.send(&[&[length, 0, 0, 0, 0, 0, 0], &inner[..]].concat());
+    // not left to wait for an answer that it can read
+    assert!(client.closes());
+    pair.proxy.assert_healthy();
+}
+
+/// `VALUES ()` names no column: a DEFAULT for an AUTO_INCREMENT one may be the number 0.
+fn rows_without_values(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    pair.create(
+        "CREATE TABLE a (id INT AUTO_INCREMENT PRIMARY KEY, v VARCHAR(10) {eq} DEFAULT 'd', \
+         n INT DEFAULT 7)",
+    );
+    for mode in ["", ",NO_AUTO_VALUE_ON_ZERO"] {
+        pair.same(&format!("SET sql_mode = CONCAT(@@sql_mode, '{mode}')"));
+        for sql in [
+            "INSERT INTO a VALUES ()",
+            "INSERT INTO a VALUES (), ()",
+            "INSERT INTO a () VALUES ()",
+            "INSERT INTO a () VALUES (), ()",
+            "REPLACE INTO a VALUES ()",
+            "REPLACE INTO a VALUES (), ()",
+            "INSERT IGNORE INTO a VALUES ()",
+            "INSERT INTO a VALUES () ON DUPLICATE KEY UPDATE v = 'x'",
+            "INSERT INTO a VALUES (), (1, 'a', 1)",
+            "INSERT INTO a VALUES (100, 'a', 1), ()",
+            "INSERT INTO a (id, v) VALUES ()",
+        ] {
+            pair.same(sql);
+            pair.same("SELECT * FROM a ORDER BY id");
+            pair.same("SELECT LAST_INSERT_ID()");
+        }
+    }
+}
+
+/// What MediaWiki and Doctrine write.
+fn words_in_comments_and_aliases(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    for sql in [
+        "SELECT /*! STRAIGHT_JOIN */ t.id, u.w FROM t JOIN u ON t.id = u.id ORDER BY t.id",
+        "DELETE /*!32302 QUICK */ FROM t WHERE v = 'none'",
+        "INSERT /*! LOW_PRIORITY */ INTO t VALUES (3, 'three', 3)",
+        "UPDATE /*! LOW_PRIORITY */ t SET v = 'drei' WHERE id = 3",
+        "SELECT COUNT(*) FROM information_schema.TABLES t WHERE t.TABLE_SCHEMA = 'app'",
+        "SELECT t.TABLE_NAME AS u FROM information_schema.TABLES t JOIN information_schema.COLUMNS u \
+         ON u.TABLE_NAME = t.TABLE_NAME WHERE t.TABLE_SCHEMA = 'app' GROUP BY t.TABLE_NAME ORDER BY 1",
+        "SELECT v FROM t ORDER BY id",
+    ] {
+        pair.same(sql);
+    }
+    // a table among them is read as one
+    let sql = "SELECT t.v FROM information_schema.COLUMNS x JOIN t ON x.TABLE_NAME = 'u'";
+    let failure = pair.protected.run(sql).expect_err(sql);
+    assert!(failure.message.starts_with("OS1001"), "{failure}");
+    let hidden = "SELECT c.TABLE_NAME FROM information_schema.COLUMNS c /*! JOIN t */ LIMIT 1";
+    let failure = pair.protected.run(hidden).expect_err(hidden);
+    assert!(failure.message.starts_with("OS10"), "{failure}");
+}
