@@ -10,6 +10,8 @@ on_both_servers!(
     a_client_that_compresses_unasked,
     rows_without_values,
     words_in_comments_and_aliases,
+    counts_of_groups_in_their_order,
+    programs_with_the_names_of_tables,
 );
 
 const COM_QUERY: u8 = 3;
@@ -185,4 +187,39 @@ fn words_in_comments_and_aliases(kind: Kind) {
     let hidden = "SELECT c.TABLE_NAME FROM information_schema.COLUMNS c /*! JOIN t */ LIMIT 1";
     let failure = pair.protected.run(hidden).expect_err(hidden);
     assert!(failure.message.starts_with("OS10"), "{failure}");
+}
+
+/// MySQL sorts such groups in a temporary table, and calls its columns by their aliases.
+fn counts_of_groups_in_their_order(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    pair.create(
+        "CREATE TABLE acc (id INT PRIMARY KEY, firm INT {eq}, name VARCHAR(20) {eq}, n INT)",
+    );
+    pair.same(
+        "INSERT INTO acc VALUES (1, 6, 'a', 50), (2, 6, 'a', 50), (3, 1, 'b', 20), (4, 2, 'b', 30)",
+    );
+    for sql in [
+        "SELECT COUNT(DISTINCT id) c, firm f FROM acc GROUP BY firm ORDER BY 1 DESC LIMIT 1",
+        "SELECT COUNT(DISTINCT id) c, firm FROM acc GROUP BY firm ORDER BY c DESC LIMIT 1",
+        "SELECT firm AS f, COUNT(DISTINCT id), SUM(n) FROM acc GROUP BY f ORDER BY 2 DESC LIMIT 1",
+        "SELECT name AS f, COUNT(DISTINCT n) c FROM acc GROUP BY name ORDER BY c DESC LIMIT 1",
+        "SELECT COUNT(DISTINCT firm) c, name FROM acc GROUP BY name ORDER BY c DESC LIMIT 1",
+    ] {
+        pair.same_result(sql);
+    }
+}
+
+/// DROP names a program, whatever the tables are called.
+fn programs_with_the_names_of_tables(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    for sql in [
+        "DROP PROCEDURE IF EXISTS t",
+        "DROP FUNCTION IF EXISTS t",
+        "DROP EVENT IF EXISTS t",
+        "DROP TRIGGER IF EXISTS app.t",
+        "DROP PROCEDURE t",
+    ] {
+        pair.same(sql);
+    }
+    pair.same("SELECT id, v FROM t ORDER BY id");
 }

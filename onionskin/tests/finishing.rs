@@ -36,6 +36,7 @@ fn ranges_over_long_texts(kind: Kind) {
         "utf8mb4_bin",
         "utf8mb4_general_ci",
         "utf8mb4_unicode_ci",
+        "utf8mb4_unicode_520_ci",
     ];
     if kind == Kind::MySql {
         collations.push("utf8mb4_0900_ai_ci");

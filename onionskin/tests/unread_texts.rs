@@ -382,21 +382,8 @@ fn unread_texts_under_a_limit_keep_the_session(kind: Kind) {
     place.nothing_leaked();
 }
 
-/// A table that is not there, of a name that a pattern is about: its CREATE TABLE was refused, say.
-/// The server says that it is missing, and sees no value.
-fn values_for_tables_that_are_missing(kind: Kind) {
-    let policy = "[protect.\"app.*\"]\n\"*\" = [\"eq\"]\n";
-    let Some(mut place) = Place::start(kind, policy) else {
-        return;
-    };
-    let mut session = place.proxy.connect_to("app");
-    let refused = "CREATE TABLE lost (a FLOAT(8,2), g GEOMETRY NOT NULL, SPATIAL KEY (g))";
-    session.run(refused).expect_err(refused);
-    session.must("CREATE TABLE there (id INT PRIMARY KEY, a VARCHAR(20))");
-    place.admin.must("CREATE DATABASE other");
-    place
-        .admin
-        .must("CREATE TABLE other.plain (a VARCHAR(40), d DATE)");
+/// Statements with a value for a table that is not there.
+fn of_a_missing_table(kind: Kind) -> Vec<String> {
     let v = SECRET_TEXT;
     let mut statements = vec![
         format!("INSERT INTO lost VALUES ('{v}')"),
@@ -425,6 +412,26 @@ fn values_for_tables_that_are_missing(kind: Kind) {
             "SELECT * FROM other.plain STRAIGHT_JOIN lost WHERE lost.a = '{v}'"
         ));
     }
+    statements
+}
+
+/// A table that is not there, of a name that a pattern is about: its CREATE TABLE was refused, say.
+/// The server says that it is missing, and sees no value.
+fn values_for_tables_that_are_missing(kind: Kind) {
+    let policy = "[protect.\"app.*\"]\n\"*\" = [\"eq\"]\n";
+    let Some(mut place) = Place::start(kind, policy) else {
+        return;
+    };
+    let mut session = place.proxy.connect_to("app");
+    let refused = "CREATE TABLE lost (a FLOAT(8,2), g GEOMETRY NOT NULL, SPATIAL KEY (g))";
+    session.run(refused).expect_err(refused);
+    session.must("CREATE TABLE there (id INT PRIMARY KEY, a VARCHAR(20))");
+    place.admin.must("CREATE DATABASE other");
+    place
+        .admin
+        .must("CREATE TABLE other.plain (a VARCHAR(40), d DATE)");
+    let v = SECRET_TEXT;
+    let statements = of_a_missing_table(kind);
     for sql in &statements {
         let failure = session.run(sql).expect_err(sql);
         let text = failure.to_string();

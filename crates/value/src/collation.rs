@@ -38,6 +38,8 @@ pub(crate) enum Weights {
     GeneralCi,
     /// UCA 4.0.0 primary weights.
     UnicodeCi,
+    /// UCA 5.2.0 primary weights.
+    Unicode520Ci,
     /// UCA 9.0.0 primary weights.
     Uca0900AiCi,
     /// UCA 14.0.0 primary weights.
@@ -94,6 +96,9 @@ fn weights_of(name: &'static str, charset: Charset) -> Weights {
         }
         (Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Wide(_), "unicode_ci") => {
             Weights::UnicodeCi
+        }
+        (Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Wide(_), "unicode_520_ci") => {
+            Weights::Unicode520Ci
         }
         (Charset::Utf8mb4, "0900_ai_ci") => Weights::Uca0900AiCi,
         (Charset::Utf8mb4 | Charset::Utf8mb3 | Charset::Wide(_), "uca1400_ai_ci") => {
@@ -239,6 +244,7 @@ mod tests {
             ("utf8mb4_bin", 46, Charset::Utf8mb4, true, true),
             ("UTF8MB4_general_ci", 45, Charset::Utf8mb4, true, true),
             ("utf8mb4_unicode_ci", 224, Charset::Utf8mb4, true, true),
+            ("utf8mb4_unicode_520_ci", 246, Charset::Utf8mb4, true, true),
             ("utf8mb4_0900_ai_ci", 255, Charset::Utf8mb4, false, true),
             ("utf8mb4_uca1400_ai_ci", 2304, Charset::Utf8mb4, true, true),
             ("utf8mb4_uca1400_as_ci", 2306, Charset::Utf8mb4, true, false),

@@ -27,6 +27,7 @@ const LONGER: u8 = u8::MAX;
 
 static GENERAL_CI: &[u8] = include_bytes!("../weights/utf8mb4_general_ci.bin");
 static UNICODE_CI: &[u8] = include_bytes!("../weights/utf8mb4_unicode_ci.bin");
+static UNICODE_520_CI: &[u8] = include_bytes!("../weights/utf8mb4_unicode_520_ci.bin");
 static UCA_0900_AI_CI: &[u8] = include_bytes!("../weights/utf8mb4_0900_ai_ci.bin");
 static UCA_1400_AI_CI: &[u8] = include_bytes!("../weights/utf8mb4_uca1400_ai_ci.bin");
 /// Pairs of characters that utf8mb4_uca1400_ai_ci weighs together, or with a third one: two code
@@ -48,6 +49,15 @@ pub(crate) fn unicode_ci() -> Table {
     static ASCII: OnceLock<Ascii> = OnceLock::new();
     Table {
         bytes: UNICODE_CI,
+        ascii: &ASCII,
+    }
+}
+
+/// utf8mb4_unicode_520_ci: primary weights of UCA 5.2.0.
+pub(crate) fn unicode_520_ci() -> Table {
+    static ASCII: OnceLock<Ascii> = OnceLock::new();
+    Table {
+        bytes: UNICODE_520_CI,
         ascii: &ASCII,
     }
 }
@@ -281,6 +291,7 @@ mod tests {
         for (table, ignorable_at_most) in [
             (general_ci(), 0),
             (unicode_ci(), 1500),
+            (unicode_520_ci(), 3000),
             (uca_0900_ai_ci(), 3000),
             (uca_1400_ai_ci(), 3000),
         ] {
@@ -309,6 +320,7 @@ mod tests {
         for table in [
             general_ci(),
             unicode_ci(),
+            unicode_520_ci(),
             uca_0900_ai_ci(),
             uca_1400_ai_ci(),
         ] {
@@ -329,6 +341,7 @@ mod tests {
         for table in [
             general_ci(),
             unicode_ci(),
+            unicode_520_ci(),
             uca_0900_ai_ci(),
             uca_1400_ai_ci(),
         ] {

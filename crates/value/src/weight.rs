@@ -111,7 +111,9 @@ fn pad_weight(collation: Collation) -> &'static [u8] {
         Weights::CodePoints => b"\0\0 ",
         Weights::Single(table) => table.space(),
         Weights::GeneralCi => b"\0 ",
-        Weights::UnicodeCi | Weights::Uca1400AiCi => &[0x02, 0x09],
+        Weights::UnicodeCi => &[0x02, 0x09],
+        Weights::Unicode520Ci => &[0x02, 0x0A],
+        Weights::Uca1400AiCi => &[0x02, 0x09],
         Weights::Uca0900AiCi => &[],
     }
 }
@@ -162,6 +164,7 @@ pub(crate) fn unicode_table(weights: Weights) -> Option<Table> {
     Some(match weights {
         Weights::GeneralCi => tables::general_ci(),
         Weights::UnicodeCi => tables::unicode_ci(),
+        Weights::Unicode520Ci => tables::unicode_520_ci(),
         Weights::Uca0900AiCi => tables::uca_0900_ai_ci(),
         Weights::Uca1400AiCi => tables::uca_1400_ai_ci(),
         _ => return None,

@@ -63,6 +63,7 @@ fn types() -> Vec<SqlType> {
         "utf8mb4_bin",
         "utf8mb4_general_ci",
         "utf8mb4_unicode_ci",
+        "utf8mb4_unicode_520_ci",
         "utf8mb4_0900_ai_ci",
         "latin1_swedish_ci",
         "ascii_bin",

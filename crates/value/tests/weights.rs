@@ -18,6 +18,7 @@ fn trimmed<'w>(collation: &str, mut weights: &'w [u8]) -> &'w [u8] {
     let space: &[u8] = match collation {
         "utf8mb4_general_ci" => b"\0 ",
         "utf8mb4_unicode_ci" | "utf8mb4_uca1400_ai_ci" => &[0x02, 0x09],
+        "utf8mb4_unicode_520_ci" => &[0x02, 0x0A],
         "latin1_swedish_ci" => b" ",
         _ => return weights,
     };
@@ -65,6 +66,7 @@ fn order_is_total_and_agrees_with_its_keys() {
         "utf8mb4_bin",
         "utf8mb4_general_ci",
         "utf8mb4_unicode_ci",
+        "utf8mb4_unicode_520_ci",
         "utf8mb4_0900_ai_ci",
     ] {
         let ty = text_type(collation);
@@ -132,6 +134,7 @@ fn every_character_on_mariadb() {
         &[
             "utf8mb4_general_ci",
             "utf8mb4_unicode_ci",
+            "utf8mb4_unicode_520_ci",
             "utf8mb4_uca1400_ai_ci",
         ],
     );
@@ -144,6 +147,7 @@ fn every_character_on_mysql() {
         &[
             "utf8mb4_general_ci",
             "utf8mb4_unicode_ci",
+            "utf8mb4_unicode_520_ci",
             "utf8mb4_0900_ai_ci",
         ],
     );

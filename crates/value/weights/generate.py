@@ -182,7 +182,7 @@ def main():
     assert latin1[0] == latin1[1] and len(latin1[0]) == 256
     with open(os.path.join(HERE, "latin1_swedish_ci.bin"), "wb") as out:
         out.write(latin1[0])
-    for collation in ("utf8mb4_general_ci", "utf8mb4_unicode_ci"):
+    for collation in ("utf8mb4_general_ci", "utf8mb4_unicode_ci", "utf8mb4_unicode_520_ci"):
         found, other = weights(mariadb, collation), weights(mysql, collation)
         different = [code for code in found if found[code] != other[code]]
         print(f"{collation}: the families differ on {len(different)} code points", [hex(code) for code in different[:20]])

@@ -32,7 +32,7 @@ def main():
     for server in (mariadb, mysql):
         server.query("SET NAMES utf8mb4")
     with open(sys.argv[3], "w") as out:
-        for collation, servers in (("utf8mb4_general_ci", (mariadb, mysql)), ("utf8mb4_unicode_ci", (mariadb, mysql)), ("utf8mb4_0900_ai_ci", (mysql,)), ("latin1_swedish_ci", (mariadb, mysql))):
+        for collation, servers in (("utf8mb4_general_ci", (mariadb, mysql)), ("utf8mb4_unicode_ci", (mariadb, mysql)), ("utf8mb4_unicode_520_ci", (mariadb, mysql)), ("utf8mb4_0900_ai_ci", (mysql,)), ("latin1_swedish_ci", (mariadb, mysql))):
             for text in texts(random.Random(collation)):
                 charset = "latin1" if "latin1" in collation else "utf8mb4"
                 data = text.encode("latin1", "ignore") if charset == "latin1" else text.encode()

@@ -460,6 +460,7 @@ fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
             "utf8mb4_bin",
             "utf8mb4_general_ci",
             "utf8mb4_unicode_ci",
+            "utf8mb4_unicode_520_ci",
         ];
         if kind == Kind::MySql {
             collations.push("utf8mb4_0900_ai_ci");

@@ -4,9 +4,10 @@ use ::mysql::Value;
 use onionskin_testkit::*;
 use onionskin_value::{Charset, Escape, Input, LikePattern, Pattern, SqlType};
 
-const COLLATIONS: [&str; 6] = [
+const COLLATIONS: [&str; 7] = [
     "utf8mb4_general_ci",
     "utf8mb4_unicode_ci",
+    "utf8mb4_unicode_520_ci",
     "utf8mb4_bin",
     "utf8mb3_general_ci",
     "latin1_swedish_ci",

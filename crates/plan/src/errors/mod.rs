@@ -125,7 +125,7 @@ table! {
         "Change the rows that refer to the row first, in the application, or define the key with RESTRICT, NO ACTION or ON DELETE CASCADE.";
     pub VIEW = "OS1028", 1235, "42000",
         "A view over a protected table of this kind is not supported.",
-        "Select columns of one protected table by their names, without groups and without constants for protected columns; write to the table itself where a view of it will not do.";
+        "Select columns of one protected table by their names, without groups, and compare protected columns only as the server can; write to the table itself where a view of it will not do.";
     pub HANDED_ON = "OS1031", 1235, "42000",
         "A value that is made from a protected column would be stored in a plain one, open to the server.",
         "Protect the column that it is stored in, or select the value and store it in a statement of its own.";

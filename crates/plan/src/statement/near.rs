@@ -306,8 +306,13 @@ fn names_no_table(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
     let unlocks = word_is(words, 0, "unlock")
         && (word_is(words, 1, "tables") || word_is(words, 1, "table"))
         && tokens.len() == 2;
+    let drops = word_is(words, 0, "drop")
+        && ["procedure", "function", "trigger", "event"]
+            .iter()
+            .any(|kind| word_is(words, 1, kind));
     let computes = sets || word_is(words, 0, "select") || word_is(words, 0, "do");
-    unlocks || computes && !tokens.iter().skip(1).any(may_name)
+    // a program may have the name of a table
+    unlocks || drops || computes && !tokens.iter().skip(1).any(may_name)
 }
 
 /// The names of a text and of its executable comments. Comments within each other have no tokens.

@@ -113,9 +113,11 @@ pub(crate) fn definitions_of(
             .grouping
             .as_ref()
             .and_then(|g| g.columns.iter().find(|c| c.item == n));
-        // MIN of a group's cells: MySQL calls it by its text if it comes out of a temporary table
+        // MIN of a group's cells: MySQL calls it by its text if it comes out of a temporary table,
+        // or by its alias
+        let has_alias = definition.org_table.is_empty() && definition.org_name == definition.name;
         let around = (item.computed || grouped.is_some())
-            && memchr::memmem::find(&definition.org_name, &expected).is_some();
+            && (has_alias || memchr::memmem::find(&definition.org_name, &expected).is_some());
         if !definition.org_name.is_empty() && !named && !around {
             return Err(Failure::Stale);
         }

@@ -13,6 +13,7 @@
 //! | `definition` | what the engine says of a table that cannot be as it is defined |
 //! | `documents` | which plain texts are JSON to MariaDB |
 //! | `engine` | the session at the scratch engine |
+//! | `reads` | the statements that read the tables |
 //! | `settings` | what of the client's session it must share |
 //! | `spelling` | expressions behind DEFAULT, as the server spells them |
 //! | `tables` | temporary tables, rows as literals |
@@ -24,6 +25,7 @@ mod constants;
 mod definition;
 mod documents;
 mod engine;
+mod reads;
 mod result;
 mod settings;
 mod spelling;
@@ -50,7 +52,7 @@ use self::result::Shown;
 use self::settings::Settings;
 use self::tables::{Loader, definition, full_name, quoted};
 use self::write::Change;
-use crate::bind::{Binder, PlainParameters, Values, check_letters};
+use crate::bind::{Values, check_letters};
 use crate::catalog::{KeyedPlan, PlanOrigin};
 use crate::config::ScratchConfig;
 use crate::diagnostics::tells_of;
@@ -353,19 +355,7 @@ impl Session {
         let inside = self.server.in_transaction();
         let snapshot = several && !inside && !self.locked_tables && change.is_none();
         let locks = scratch.reads.iter().any(|r| !r.lock.is_empty());
-        let limit = self.bounds()?.rows.saturating_add(1);
-        let mut texts = Vec::with_capacity(scratch.reads.len());
-        for read in &scratch.reads {
-            texts.push(self.read_text(keyed, read, values, Some(limit))?);
-            if tables::is_checked(read) {
-                // SHOW has no LIMIT of its own
-                let limit = self.server.select_limit.as_deref();
-                let set = |limit: &str| format!("SET SESSION sql_select_limit = {limit}");
-                texts.extend(limit.map(|_| set("18446744073709551615").into_bytes()));
-                texts.push(tables::question(read).into_bytes());
-                texts.extend(limit.map(|limit| set(limit).into_bytes()));
-            }
-        }
+        let texts = self.read_texts(keyed, scratch, values)?;
         let family = self.state.family;
         let of_documents = documents::ask(&mut self.server, family, scratch, values.sql)?;
         let asked = settings::question(&engine.variables, &scratch.variables);
@@ -480,39 +470,6 @@ impl Session {
             self.server.settle()?;
         }
         done
-    }
-
-    /// The statement that reads a table. Conditions that cannot be bound are left to the scratch
-    /// engine.
-    fn read_text(
-        &mut self,
-        keyed: &KeyedPlan,
-        read: &ScratchRead,
-        values: Values,
-        limit: Option<u64>,
-    ) -> Outcome<Vec<u8>> {
-        let mut sql = Vec::new();
-        let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
-        binder.text(&read.text, 1, &mut sql)?;
-        binder.plain_parameters = PlainParameters::Refused;
-        let mut narrowed = false;
-        for condition in &read.conditions {
-            let before = sql.len();
-            sql.extend_from_slice(if narrowed { b" AND (" } else { b" WHERE (" });
-            match binder.text(condition, 1, &mut sql) {
-                Ok(()) => {
-                    sql.push(b')');
-                    narrowed = true;
-                }
-                Err(Failure::Refused(_) | Failure::Value(_)) => sql.truncate(before),
-                Err(other) => return Err(other),
-            }
-        }
-        if let Some(limit) = limit {
-            sql.extend_from_slice(format!(" LIMIT {limit}").as_bytes());
-        }
-        sql.extend_from_slice(read.lock.as_bytes());
-        Ok(sql)
     }
 
     /// Reads one table and loads it. If it is to be written, returns the conditions that name its

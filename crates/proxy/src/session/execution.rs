@@ -19,7 +19,7 @@ use crate::exchange::Question;
 use crate::open::Opener;
 use crate::prepared::Statement;
 use crate::scratch::Parameters;
-use crate::server_errors::REFERENCED_ROW;
+use crate::server_errors::{CHECK_OF_MARIADB, CHECK_OF_MYSQL, REFERENCED_ROW};
 use crate::state::State;
 
 /// How often a definition is planned anew because another one has changed its table.
@@ -293,7 +293,8 @@ impl Session {
                 return Ok(Some(Way::Other(other)));
             }
         }
-        let is_stale = matches!(failure, Failure::Stale);
+        let is_foreign_cell = is_foreign_cell(failure);
+        let is_stale = matches!(failure, Failure::Stale) || is_foreign_cell;
         // of definitions that change one table, the others may have been faster more than once
         let is_definition = matches!(keyed.plan.action, Action::Define(_) | Action::Refit(_));
         let most = match (is_stale, is_definition) {
@@ -302,13 +303,27 @@ impl Session {
             (false, _) => 1,
         };
         if !may_run_again || *attempts >= most {
-            return Ok(None);
+            return match is_foreign_cell {
+                true => Err(Failure::Stale),
+                false => Ok(None),
+            };
         }
         *attempts += 1;
         self.server.settle()?;
         let afresh = self.looks_different(keyed, done)? || is_stale;
         Ok(afresh.then_some(Way::Afresh))
     }
+}
+
+/// Whether the server has refused a cell for the ids in it: the table was dropped and made anew
+/// since it was looked up.
+fn is_foreign_cell(failure: &Failure) -> bool {
+    let Failure::Server { code, message, .. } = failure else {
+        return false;
+    };
+    let named = |mark: &[u8]| memchr::memmem::find(message, mark).is_some();
+    matches!(*code, CHECK_OF_MYSQL | CHECK_OF_MARIADB)
+        && (named(b"'onionskin_") || named(b"`onionskin_"))
 }
 
 /// The error for a SELECT as that for another statement.

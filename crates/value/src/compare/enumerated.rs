@@ -213,9 +213,11 @@ fn weighs_characters(collation: Collation) -> bool {
         | Weights::Single(_)
         | Weights::Pairs(_)
         | Weights::GeneralCi => true,
-        Weights::UnicodeCi | Weights::Uca0900AiCi | Weights::Uca1400AiCi | Weights::Unknown => {
-            false
-        }
+        Weights::UnicodeCi
+        | Weights::Unicode520Ci
+        | Weights::Uca0900AiCi
+        | Weights::Uca1400AiCi
+        | Weights::Unknown => false,
     }
 }
 

@@ -51,6 +51,7 @@ impl Rule {
     pub fn of(ty: &SqlType) -> Result<Rule, WeightError> {
         static GENERAL: AsciiKeys = OnceLock::new();
         static UNICODE: AsciiKeys = OnceLock::new();
+        static UNICODE_520: AsciiKeys = OnceLock::new();
         static UCA_0900: AsciiKeys = OnceLock::new();
         static UCA_1400: AsciiKeys = OnceLock::new();
         let Some(collation) = ty.collation else {
@@ -82,6 +83,7 @@ impl Rule {
             Weights::Pairs(pairs) => Rule::Pairs(pairs, charset),
             Weights::GeneralCi => weights(tables::general_ci(), u32::MAX, &GENERAL),
             Weights::UnicodeCi => weights(tables::unicode_ci(), 0xFFFF, &UNICODE),
+            Weights::Unicode520Ci => weights(tables::unicode_520_ci(), u32::MAX, &UNICODE_520),
             Weights::Uca0900AiCi => weights(tables::uca_0900_ai_ci(), u32::MAX, &UCA_0900),
             Weights::Uca1400AiCi => weights(tables::uca_1400_ai_ci(), u32::MAX, &UCA_1400),
         })

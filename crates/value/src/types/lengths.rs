@@ -176,7 +176,11 @@ fn bytes_per_character(collation: Collation) -> Option<usize> {
         Weights::Single(_) => Some(1),
         Weights::GeneralCi | Weights::Pairs(_) => Some(2),
         Weights::CodePoints => Some(3),
-        Weights::UnicodeCi | Weights::Uca0900AiCi | Weights::Uca1400AiCi | Weights::Unknown => None,
+        Weights::UnicodeCi
+        | Weights::Unicode520Ci
+        | Weights::Uca0900AiCi
+        | Weights::Uca1400AiCi
+        | Weights::Unknown => None,
     }
 }
 
