@@ -306,6 +306,10 @@ fn prepared_show(pair: &mut Pair) {
 fn views_without_protected_columns(pair: &mut Pair) {
     for (view, columns) in [
         ("SELECT city, COUNT(*) AS n FROM user GROUP BY city", ""),
+        (
+            "SELECT city, COUNT(*) AS n FROM user WHERE name = 'Hb4YqMz7' GROUP BY city",
+            "",
+        ),
         ("SELECT DISTINCT city FROM user WHERE age IS NOT NULL", ""),
         ("SELECT id, city FROM user", " (a, b)"),
         ("SELECT name, id FROM user", " (a, b)"),
@@ -325,7 +329,6 @@ fn views_without_protected_columns(pair: &mut Pair) {
         "v AS SELECT age, COUNT(*) AS n FROM user GROUP BY age",
         "v AS SELECT DISTINCT name FROM user",
         "v AS SELECT MAX(age) AS m FROM user GROUP BY city",
-        "v AS SELECT city FROM user WHERE name = 'Hb4YqMz7' GROUP BY city",
     ] {
         let said = refusal(pair, &format!("CREATE OR REPLACE VIEW {view}"));
         assert!(said.starts_with("OS10"), "{view}\n→ {said}");

@@ -406,6 +406,9 @@ fn of_a_missing_table(kind: Kind) -> Vec<String> {
         format!("SELECT 1 UNION SELECT a FROM lost WHERE a = '{v}'"),
         format!("WITH w AS (SELECT * FROM lost WHERE a = '{v}') SELECT * FROM w"),
         format!("INSERT INTO other.plain SELECT a, NULL FROM lost WHERE a = '{v}'"),
+        format!("EXPLAIN SELECT * FROM lost WHERE a = '{v}'"),
+        format!("DO (SELECT 1 FROM lost WHERE a = '{v}')"),
+        format!("SET @found = (SELECT 1 FROM lost WHERE a = '{v}')"),
     ];
     if kind == Kind::MySql {
         statements.push(format!(
@@ -449,7 +452,8 @@ fn values_for_tables_that_are_missing(kind: Kind) {
             failure.to_string().contains("1146"),
             "prepared {sql}: {failure}"
         );
-        if kind == Kind::MariaDb {
+        // a text with a variable may ask about the statement before it, and is refused
+        if kind == Kind::MariaDb && !sql.contains('@') {
             let immediate = format!("EXECUTE IMMEDIATE '{quoted}'");
             let failure = session.run(&immediate).expect_err(sql);
             assert_eq!(failure.code, 1146, "{immediate}: {failure}");

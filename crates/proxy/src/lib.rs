@@ -29,10 +29,12 @@
 //! | `rarest` | which grams of a pattern MySQL looks up |
 //! | `explain` | what would be done with a statement |
 //! | `define`, `copy`, `show` | definitions of tables, and how they are shown |
+//! | `view_constants` | tokens in the texts of views, with what the client wrote |
 //! | `temporary` | temporary tables with protected columns |
 //! | `diagnostics` | what is asked about the last statement: warnings, ROW_COUNT() |
 //! | `hot_path` | a session on a stage, for the counts of its instructions |
 //! | `exchange` | statements of the proxy's own on the session's connection |
+//! | `rows_end` | the end of rows, which has two forms |
 //! | `long_values` | commands that are longer than the server takes |
 //! | `engine_place` | where the scratch engine is at the moment |
 //! | `session_limits` | how many sessions there may be |
@@ -93,6 +95,7 @@ mod registry;
 mod renewal;
 mod row_delete;
 mod row_update;
+mod rows_end;
 mod scratch;
 mod server_errors;
 mod session;

@@ -19,6 +19,9 @@ use crate::error::{Failure, Outcome};
 use crate::open::{logical_definition, names_physical};
 use crate::session::{Execution, Session};
 
+/// In the text of a table with protected columns.
+const PROTECTED: &str = "COMMENT 'onionskin:";
+
 type Row<'a> = Vec<Option<Cow<'a, str>>>;
 
 impl Session {
@@ -212,7 +215,14 @@ fn logical_row<'p>(
         Show::Columns { .. } => show_columns_row(row, table, dialect),
         Show::Index { .. } => show_index_row(row, table),
         // the answer for a table, which has no text to change
-        Show::CreateView if row.len() == 2 => Some(row),
+        Show::CreateView if row.len() == 2 => {
+            let text = row.get(1).and_then(|c| c.as_deref()).unwrap_or_default();
+            match text.contains(PROTECTED) {
+                // the definitions of its columns are with the client
+                true => return Err(Failure::refused(&errors::STALE, "")),
+                false => Some(row),
+            }
+        }
         Show::CreateView => {
             let text = row.get(1).and_then(|c| c.as_deref()).unwrap_or_default();
             let logical = match show_create_view(text, table) {

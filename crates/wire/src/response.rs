@@ -130,8 +130,8 @@ impl ResponseTracker {
         self.cursor = true;
     }
 
-    /// A command was sent that asks for no cursor. Fails for commands whose answers are not understood here: logins,
-    /// replication, and what is unknown.
+    /// A command was sent that asks for no cursor. Fails for commands whose answers are not
+    /// understood here: logins, replication, and what is unknown.
     pub fn begin(&mut self, command: Command) -> WireResult<()> {
         self.cursor = false;
         self.state = match command {

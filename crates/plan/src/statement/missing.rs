@@ -4,9 +4,9 @@
 //! same: the CREATE TABLE before it may have been refused. So the server is asked for the table
 //! before it gets the statement, which would stand in its log.
 //!
-//! A name counts that stands where the grammar has a table: of a statement that is parsed, one that
-//! the tree has as a table, else the one that the statement changes. A temporary table is not listed
-//! by any server, and is asked for in vain.
+//! A name counts that stands where the grammar has a table: of a statement that is parsed, one
+//! that the tree has as a table, else the one that the statement changes. A temporary table is not
+//! listed by any server, and is asked for in vain.
 
 use onionskin_schema::TableName;
 
@@ -26,7 +26,10 @@ const BETWEEN: [&str; 6] = [
     "from",
 ];
 /// Words that statements with values begin with.
-const VERBS: [&str; 6] = ["select", "insert", "replace", "update", "delete", "with"];
+const VERBS: [&str; 12] = [
+    "select", "insert", "replace", "update", "delete", "with", "explain", "describe", "desc",
+    "analyze", "do", "set",
+];
 /// Tokens in front of the table that a statement changes: a verb, two words for how, INTO.
 const LEADING: usize = 4;
 /// Words that end a list of tables.

@@ -15,28 +15,11 @@ use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::packets::{Packets, Released};
 use onionskin_wire::{ColumnFlags, ResponseTracker, StatusFlags, Step, WireError};
 
-use super::Statements;
+use super::Cursor;
 use crate::error::{Failure, Outcome};
 use crate::finish::{Kept, MOST_KEPT};
-use crate::session::{RowsEnd, Session};
-
-/// Rows that wait to be fetched.
-pub(super) struct Cursor {
-    /// Their packets, with headers.
-    rows: Vec<u8>,
-    /// Bytes of them that have been fetched.
-    fetched: usize,
-    /// Reserves the memory that they take.
-    _kept: Kept,
-}
-
-impl Statements {
-    pub(super) fn close_cursor(&mut self, id: u32) {
-        if !self.cursors.is_empty() {
-            self.cursors.remove(&id);
-        }
-    }
-}
+use crate::rows_end::RowsEnd;
+use crate::session::Session;
 
 impl Session {
     /// Whether the rows of a statement may come from elsewhere than from the server's cursor.

@@ -14,13 +14,13 @@ use onionskin_value::Family;
 use onionskin_wire::ParamType;
 use onionskin_wire::messages::{Command, encode_statement_command, statement_id};
 
-use self::cursor::Cursor;
 use self::relayed::Relayed;
 pub(crate) use self::setting::Setting;
 use crate::bind::StoreMode;
 use crate::by_name::Named;
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
+use crate::finish::Kept;
 use crate::open::Opener;
 use crate::session::Session;
 
@@ -78,6 +78,16 @@ pub(crate) struct Statement {
     /// More of that has come than the server takes, or the session may hold.
     too_long: bool,
     cursor: Option<Opener>,
+}
+
+/// Rows that wait to be fetched.
+struct Cursor {
+    /// Their packets, with headers.
+    rows: Vec<u8>,
+    /// Bytes of them that have been fetched.
+    fetched: usize,
+    /// Reserves the memory that they take.
+    _kept: Kept,
 }
 
 /// The server's statement that uses full-text indexes.
@@ -153,6 +163,13 @@ impl Statements {
         if let Some(statement) = self.open.get_mut(&id) {
             statement.long.iter_mut().for_each(|long| *long = None);
             statement.too_long = false;
+        }
+    }
+
+    /// The rows that are held of a statement are not fetched any more.
+    fn close_cursor(&mut self, id: u32) {
+        if !self.cursors.is_empty() {
+            self.cursors.remove(&id);
         }
     }
 

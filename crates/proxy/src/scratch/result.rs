@@ -14,7 +14,8 @@ use super::Parameters;
 use super::engine::{Engine, ours};
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
-use crate::session::{RowsEnd, Session};
+use crate::rows_end::RowsEnd;
+use crate::session::Session;
 use crate::state::State;
 
 impl Engine {

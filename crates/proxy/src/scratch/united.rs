@@ -2,8 +2,8 @@
 //!
 //! In a transaction below REPEATABLE READ each statement has a snapshot of its own: two reads could
 //! see two states of the tables, which the client's statement would not. So the reads become the
-//! parts of one UNION ALL. A part fills its own columns, behind its number; the others are NULL. The
-//! columns of a union have no origin. So each read is asked for without rows before, and its
+//! parts of one UNION ALL. A part fills its own columns, behind its number; the others are NULL.
+//! The columns of a union have no origin. So each read is asked for without rows before, and its
 //! definitions are checked; the transaction keeps the tables as they are until its end.
 
 use std::sync::Arc;

@@ -62,7 +62,6 @@ use crate::{Shared, touched};
 pub(crate) use execution::{Execution, Protocol, Way};
 pub(crate) use planning::MAX_PLANS;
 pub(crate) use relay::shows_physical_name;
-pub(crate) use results::RowsEnd;
 pub(crate) use statement_run::StatementRun;
 pub(crate) use texts::{hide_tokens, in_logical_terms, logical_text, without_physical};
 
@@ -422,8 +421,8 @@ impl Session {
                     self.refresh_state()?;
                 }
             }
-            // No client sends this. It is how the first packet looks of one that compresses although
-            // that was not offered, and would wait for ever for an answer that it can read.
+            // No client sends this. It is how the first packet looks of one that compresses
+            // although that was not offered. It would wait for ever for an answer that it can read.
             Command::Sleep => {
                 tracing::warn!(
                     id = self.connection_id,

@@ -29,6 +29,12 @@ impl Session {
             Action::Relay => {
                 planned.plan.facts.about_definitions || self.ignores_in_nothing_known(&planned)
             }
+            // a table without protected columns, which may be a view
+            Action::Show {
+                what: Show::CreateView,
+                ref table,
+                ..
+            } => !table.is_protected(),
             Action::Refuse(_) => false,
             _ => planned.plan.facts.ignore,
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onionskin_plan::ResultItem;
 use onionskin_wire::messages::{EofPacket, OkPacket};
-use onionskin_wire::{Capabilities, StatusFlags, Step, WireError, WireResult};
+use onionskin_wire::{Capabilities, StatusFlags, Step, WireError};
 
 use super::Session;
 use crate::catalog::KeyedPlan;
@@ -12,24 +12,7 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
 use crate::open::{self, Opener};
 use crate::row_update::matched_rows;
-
-/// What the end of rows says.
-#[derive(Clone, Copy)]
-pub(crate) struct RowsEnd {
-    pub status: StatusFlags,
-    pub warnings: u16,
-}
-
-impl RowsEnd {
-    /// Reads the packet, as a peer with these capabilities sends it.
-    pub fn decode(payload: &[u8], capabilities: Capabilities) -> WireResult<RowsEnd> {
-        let (status, warnings) = match EofPacket::is_eof(payload) && payload.len() < 7 {
-            true => EofPacket::decode(payload).map(|eof| (eof.status, eof.warnings)),
-            false => OkPacket::decode(payload, capabilities).map(|ok| (ok.status, ok.warnings)),
-        }?;
-        Ok(RowsEnd { status, warnings })
-    }
-}
+use crate::rows_end::RowsEnd;
 
 impl Session {
     /// Writes the packet behind a result's definitions. It tells already whether another result

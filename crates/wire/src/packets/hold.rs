@@ -2,19 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::Connection;
 use super::header::{HEADER_LENGTH, MAX_PACKET_DATA};
-
-/// Output is being held back.
-pub(super) struct Hold {
-    /// What [`Connection::written`] was when it began.
-    begin: u64,
-    /// The number that its first packet has.
-    sequence: u8,
-    /// Most bytes that are held.
-    limit: usize,
-    overflowed: bool,
-}
+use super::{Connection, Hold};
 
 /// What was held back.
 #[derive(Debug, PartialEq, Eq)]

@@ -86,6 +86,17 @@ struct Joining {
     last: bool,
 }
 
+/// Output that is being held back.
+struct Hold {
+    /// What [`Connection::written`] was when it began.
+    begin: u64,
+    /// The number that its first packet has.
+    sequence: u8,
+    /// Most bytes that are held.
+    limit: usize,
+    overflowed: bool,
+}
+
 /// One peer: a transport with buffers and the count of packets.
 pub struct Connection {
     transport: Transport,
@@ -101,7 +112,7 @@ pub struct Connection {
     output: Vec<u8>,
     /// Where in `output` the header of the payload under construction lies.
     open_payload: Option<usize>,
-    hold: Option<hold::Hold>,
+    hold: Option<Hold>,
     sequence: u8,
     /// Bytes that went to the transport.
     sent: u64,
