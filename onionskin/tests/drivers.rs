@@ -187,6 +187,16 @@ fn words_in_comments_and_aliases(kind: Kind) {
     let hidden = "SELECT c.TABLE_NAME FROM information_schema.COLUMNS c /*! JOIN t */ LIMIT 1";
     let failure = pair.protected.run(hidden).expect_err(hidden);
     assert!(failure.message.starts_with("OS10"), "{failure}");
+    // the tree is that of the session's settings: elsewhere, all behind the backslash is a string
+    pair.protected.must("SET sql_mode = 'NO_BACKSLASH_ESCAPES'");
+    let hidden = "SELECT t.TABLE_NAME FROM information_schema.COLUMNS t WHERE '\\' = '' UNION \
+                  SELECT v FROM t WHERE v = ' OR 1 = 1 -- '";
+    let failure = pair.protected.run(hidden).expect_err(hidden);
+    assert!(failure.message.starts_with("OS1001"), "{failure}");
+    pair.protected.must("SET sql_mode = 'ANSI_QUOTES'");
+    let hidden = "SELECT c.TABLE_NAME FROM information_schema.COLUMNS c, \"t\" WHERE \"t\".v = 'x'";
+    let failure = pair.protected.run(hidden).expect_err(hidden);
+    assert!(failure.message.starts_with("OS1001"), "{failure}");
 }
 
 /// MySQL sorts such groups in a temporary table, and calls its columns by their aliases.

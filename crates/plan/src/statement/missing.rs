@@ -127,9 +127,7 @@ pub(super) fn missing(request: &Request, tokens: &[Token]) -> Vec<TableName> {
     if found.is_empty() {
         return Vec::new();
     }
-    let parsed = std::str::from_utf8(sql)
-        .ok()
-        .and_then(crate::named::tables_named);
+    let parsed = super::tables_in_tree(request, tokens);
     let mut names: Vec<TableName> = Vec::new();
     for (name, leads) in found {
         let is_table = match &parsed {

@@ -12,6 +12,7 @@ use onionskin_plan::{Scratch, ScratchRead, errors};
 use onionskin_wire::rows::TextRow;
 use onionskin_wire::{Step, WireError};
 
+use super::as_a_parameter_fails;
 use super::engine::{Engine, ours};
 use super::tables::{self, Loader};
 use crate::bind::Values;
@@ -52,7 +53,7 @@ impl Session {
             let mut definitions = Vec::new();
             while !self.server.tracker.is_complete() {
                 match self.server.step()? {
-                    Step::Err => return Err(as_fails(self.server.error(), values)),
+                    Step::Err => return Err(as_a_parameter_fails(self.server.error(), values)),
                     Step::ColumnDef => definitions.push(self.server.payload().to_vec()),
                     _ => {}
                 }
@@ -95,7 +96,7 @@ impl Session {
         let (mut count, mut bytes) = (0, 0);
         while !self.server.tracker.is_complete() {
             match self.server.step()? {
-                Step::Err => return Err(as_fails(self.server.error(), values)),
+                Step::Err => return Err(as_a_parameter_fails(self.server.error(), values)),
                 Step::Row => {}
                 _ => continue,
             }
@@ -163,10 +164,6 @@ impl Session {
         sql.extend_from_slice(format!(" LIMIT {limit}").as_bytes());
         Ok(sql)
     }
-}
-
-fn as_fails(failure: Failure, values: Values) -> Failure {
-    super::as_a_parameter_fails(failure, values)
 }
 
 /// Which read a row of a union is of, and that read's cells, with those of later ones behind them.
