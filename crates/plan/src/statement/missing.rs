@@ -10,7 +10,7 @@
 
 use onionskin_schema::TableName;
 
-use super::near::is_reserved;
+use super::near::{is_reserved, tables_in_tree};
 use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::planner::{Known, Request, identifier};
 
@@ -127,7 +127,7 @@ pub(super) fn missing(request: &Request, tokens: &[Token]) -> Vec<TableName> {
     if found.is_empty() {
         return Vec::new();
     }
-    let parsed = super::tables_in_tree(request, tokens);
+    let parsed = tables_in_tree(request, tokens);
     let mut names: Vec<TableName> = Vec::new();
     for (name, leads) in found {
         let is_table = match &parsed {

@@ -33,7 +33,6 @@ use onionskin_schema::{Table, TableName};
 use crate::errors::{self, NotUnderstood, Refusal};
 use crate::facts::Facts;
 use crate::lex::{LexError, LiteralKind, Token, TokenKind, tokens};
-use crate::named::{NamedTable, tables_named};
 use crate::parse;
 use crate::plan::{Action, Defines, Plan};
 use crate::planner::{Known, Planned, Planner, Request, UseScratch, refuse};
@@ -255,13 +254,6 @@ fn without_tables(request: &Request, tokens: &[Token], is_far: bool) -> Planned<
     }
 }
 
-/// The tables that a statement names; `None` where it is not understood. The tree is made of the
-/// text as the session's settings have it read: a backslash or a double quote may mean two things.
-fn tables_in_tree(request: &Request, tokens: &[Token]) -> Option<Vec<NamedTable>> {
-    let planner = Planner::new(request, tokens.to_vec(), Vec::new()).ok()?;
-    tables_named(&planner.parse_text)
-}
-
 /// Whether all tables that a statement reads are the server's own. A word of it may be the name of
 /// a protected table all the same, as an alias.
 fn names_system_tables(request: &Request, tokens: &[Token]) -> bool {
@@ -274,7 +266,7 @@ fn names_system_tables(request: &Request, tokens: &[Token]) -> bool {
     let present = request.settings.database.as_deref();
     let tables = match tokens.iter().any(hides) {
         true => None,
-        false => tables_in_tree(request, tokens),
+        false => near::tables_in_tree(request, tokens),
     };
     tables.is_some_and(|tables| {
         let mut databases = tables

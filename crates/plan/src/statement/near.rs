@@ -5,7 +5,8 @@ use onionskin_schema::TableName;
 use super::words::{first_words, is_by_name, keeps_diagnostics, word_is};
 use crate::lex::executable;
 use crate::lex::{LexError, LexMode, Token, TokenKind};
-use crate::planner::{Request, identifier};
+use crate::named::{NamedTable, tables_named};
+use crate::planner::{Planner, Request, identifier};
 use crate::request::COLLATION;
 
 /// Words that cannot be a table's name without quotes.
@@ -150,6 +151,13 @@ pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<Tabl
         return Err(LexError::TooManyNames(MAX_NAMES));
     }
     Ok(found)
+}
+
+/// The tables that a statement names; `None` where it is not understood. The tree is made of the
+/// text as the session's settings have it read: a backslash or a double quote may mean two things.
+pub(super) fn tables_in_tree(request: &Request, tokens: &[Token]) -> Option<Vec<NamedTable>> {
+    let planner = Planner::new(request, tokens.to_vec(), Vec::new()).ok()?;
+    tables_named(&planner.parse_text)
 }
 
 /// Whether the statement asks about the one before it, and reads no table for that.
