@@ -15,6 +15,9 @@ mod members;
 #[path = "charsets/connections.rs"]
 mod connections;
 
+#[path = "charsets/parameters.rs"]
+mod parameters;
+
 #[path = "charsets/quotes.rs"]
 mod quotes;
 
@@ -30,10 +33,11 @@ use onionskin_testkit::*;
 use onionskin_value::{
     Charset, Collation, Escape, Family, Input, LikePattern, SqlType, cmp, weight,
 };
+use parameters::parameters_between_sets;
 use quotes::texts_that_hide_quotes;
 use weights::tables_are_the_servers;
 
-on_both_servers!(columns_and_connections, tables_are_the_servers);
+on_both_servers!(columns_and_connections, parameters, tables_are_the_servers);
 
 /// Sets besides those that other tests are about; the servers do not have all of them.
 const SETS: &[&str] = &[
@@ -184,6 +188,16 @@ fn columns_and_connections(kind: Kind) {
     findings.conclude();
     pair.conclude(0);
     nothing_leaked(&mut pair, &sets);
+}
+
+fn parameters(kind: Kind) {
+    let Some(mut pair) = Pair::with_engine(kind, "") else {
+        return;
+    };
+    let mut findings = Findings::default();
+    parameters_between_sets(&mut pair, &mut findings);
+    findings.conclude();
+    pair.conclude(0);
 }
 
 /// Later versions of MariaDB take the name for weights of their own, which are not those known by

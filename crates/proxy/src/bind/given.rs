@@ -134,7 +134,8 @@ impl<'a> Binder<'a> {
         'a: 's,
     {
         let values = &self.values;
-        let mut input = values.input(index, negative, self.state, scratch, wanted.used)?;
+        let (ty, used) = (Some(wanted.ty), wanted.used);
+        let mut input = values.input_for(ty, index, negative, self.state, scratch, used)?;
         if let Input::Hex(bytes) = input
             && self.state.family == Family::MariaDb
         {

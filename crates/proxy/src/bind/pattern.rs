@@ -28,8 +28,9 @@ impl Binder<'_> {
             Source::Bool(truth) => Input::Bool(truth),
             Source::Literal { index, negative } => {
                 let path = used.path();
+                let ty = Some(ty);
                 self.values
-                    .input(index, negative, self.state, &mut buffer, &path)?
+                    .input_for(ty, index, negative, self.state, &mut buffer, &path)?
             }
             Source::Joined { first, count } => {
                 let range = first..first + usize::from(count);
@@ -43,14 +44,6 @@ impl Binder<'_> {
                 return Err(unclear("LIKE"));
             }
         };
-        // the server converts a text to the connection's character set, and then compares its bytes
-        if let Input::Text { bytes, .. } = input
-            && ty.is_binary()
-            && !bytes.is_ascii()
-            && self.state.client_charset != self.state.connection_charset
-        {
-            return Err(unclear("LIKE with a text that the server converts"));
-        }
         LikePattern::read(ty, input, escape).map_err(|e| unclear(&e.to_string()))
     }
     /// The character behind ESCAPE.

@@ -70,7 +70,8 @@ impl Binder<'_> {
                 if written.temporal && !is_temporal(column.ty) {
                     return PlainValue::Unknown;
                 }
-                let input = self.values.input(
+                let input = self.values.input_for(
+                    Some(column.ty),
                     written.literal + base,
                     written.negative,
                     self.state,

@@ -1,7 +1,7 @@
 //! The values of one execution: literals of the text, and bound parameters.
 
 use onionskin_plan::{ColumnUse, Literal, LiteralKind, errors};
-use onionskin_value::{Charset, DateTimeParts, Family, Input, TemporalKind};
+use onionskin_value::{Charset, DateTimeParts, Family, Input, SqlType, TemporalKind};
 use onionskin_wire::binary_value::{DateTime, Time};
 use onionskin_wire::messages::Param;
 use onionskin_wire::{BinaryValue, ColumnType};
@@ -97,9 +97,25 @@ impl<'a> Values<'a> {
         self.long_data.get(n)?.as_deref()
     }
 
-    /// A literal's or parameter's value.
+    /// A literal's or parameter's value, where no column of bytes takes it.
     pub fn input<'s>(
         &self,
+        index: usize,
+        negative: bool,
+        state: &State,
+        scratch: &'s mut Vec<u8>,
+        about: impl std::fmt::Display,
+    ) -> Outcome<Input<'s>>
+    where
+        'a: 's,
+    {
+        self.input_for(None, index, negative, state, scratch, about)
+    }
+
+    /// A literal's or parameter's value, for a column of this type.
+    pub fn input_for<'s>(
+        &self,
+        ty: Option<&SqlType>,
         index: usize,
         negative: bool,
         state: &State,
@@ -142,11 +158,12 @@ impl<'a> Values<'a> {
                         && !bytes.is_ascii() =>
                 {
                     let converted = converted(bytes, client, charset, scratch);
+                    let stays_bytes = ty.is_some_and(SqlType::is_binary);
                     match (converted, state.family) {
                         (None, _) => Err(unclear()),
-                        (Some(converted), Family::MariaDb) => Ok(converted),
-                        // it goes to the column as it came
-                        (Some(_), Family::MySql) => Ok(input),
+                        // MySQL converts to the column's set, if it has one
+                        (Some(_), Family::MySql) if !stays_bytes => Ok(input),
+                        (Some(converted), _) => Ok(converted),
                     }
                 }
                 input => Ok(input),
