@@ -48,7 +48,7 @@ pub use named::{NamedTable, tables_named};
 pub use parse::SESSION_STACK;
 pub use plan::{
     Action, AliasMarks, Among, Argument, ByName, Carried, ColumnUse, Computed, Copied, Ddl,
-    DdlPiece, Defines, Described, Effect, Escape, GroupedColumn, Grouping, KeptPlain, Load,
+    DdlPiece, Defines, Described, Doubt, Effect, Escape, GroupedColumn, Grouping, KeptPlain, Load,
     MetRows, NamedBy, NewRows, NewTable, NewValue, NewValues, OpenFrom, Piece, PlainTime, Plan,
     Prefixed, Purpose, Redefined, Reference, Refit, Refitted, Renamed, ResultItem, RowAssign,
     RowDelete, RowFilter, RowUpdate, Scratch, ScratchColumn, ScratchRead, ScratchWrite, Show, Slot,
@@ -56,6 +56,6 @@ pub use plan::{
 };
 pub use request::{COLLATION, Catalog, HIDDEN, Known, Request, Settings, UseScratch};
 pub use statement::settings::scoped;
-pub use statement::{Outcome, plan};
+pub use statement::{Outcome, plan, tables_of_program};
 pub use template::{Literal, Rows, Template};
 pub use write::inexact_key;

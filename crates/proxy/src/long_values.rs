@@ -65,7 +65,7 @@ impl Server {
         if !self.takes(text.len() + 1) || !taken.iter().all(fits) {
             return Err(too_long());
         }
-        let statement = self.prepare_text(&text, taken.len())?;
+        let statement = self.prepare_text(&text, Some(taken.len()))?;
         let mut body = Vec::new();
         let none = CursorType::NO_CURSOR;
         let mut writer = ExecuteWriter::begin(&mut body, statement, none, taken.len());
@@ -85,8 +85,9 @@ impl Server {
         executed
     }
 
-    /// Prepares a text of the server's own. Its error is the statement's.
-    fn prepare_text(&mut self, text: &[u8], params: usize) -> Outcome<u32> {
+    /// Prepares a text of the server's own, with so many parameters, or any. Its error is the
+    /// statement's.
+    pub fn prepare_text(&mut self, text: &[u8], params: Option<usize>) -> Outcome<u32> {
         let out = self.begin_command();
         out.push(Command::StmtPrepare.to_byte());
         out.extend_from_slice(text);
@@ -102,7 +103,9 @@ impl Server {
             }
         }
         match prepared {
-            Some(ok) if usize::from(ok.num_params) == params => Ok(ok.statement_id),
+            Some(ok) if params.is_none_or(|params| usize::from(ok.num_params) == params) => {
+                Ok(ok.statement_id)
+            }
             _ => Err(internal()),
         }
     }

@@ -26,6 +26,7 @@ pub(crate) const UNKNOWN_ERROR: u16 = 1105;
 pub(crate) const COLUMN_COUNT: u16 = 1136;
 /// `ER_NO_SUCH_TABLE`
 pub(crate) const NO_SUCH_TABLE: u16 = 1146;
+pub(crate) const SYNTAX: u16 = 1064;
 /// `ER_WARN_DATA_OUT_OF_RANGE`
 pub(crate) const OUT_OF_RANGE: u16 = 1264;
 /// `ER_TRUNCATED_WRONG_VALUE`
@@ -106,7 +107,7 @@ pub(crate) fn syntax(family: Family, near: &[u8], line: usize) -> Failure {
          right syntax to use near '{near}{dots}' at line {line}"
     );
     Failure::Server {
-        code: 1064,
+        code: SYNTAX,
         state: *b"42000",
         message: message.into_bytes(),
     }

@@ -20,14 +20,23 @@ use onionskin_schema::{
 use onionskin_value::Family;
 use onionskin_wire::messages::OkPacket;
 
-use crate::catalog::{KeyedPlan, folded};
+use crate::catalog::{KeyedPlan, folded, hidden};
 use crate::error::{Failure, Outcome};
-use crate::server_errors::NO_SUCH_TABLE;
+use crate::exchange::Rows;
+use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE};
 use crate::session::Session;
 
-/// "No such table", and on a name that is none.
-const NO_SUCH_DATABASE: u16 = 1049;
+/// "Unknown table".
 const IS_NO_TABLE: u16 = 1051;
+
+/// What the server says of a temporary table.
+enum Shown {
+    /// A protected table, or none of that name.
+    Table(Option<Table>),
+    /// It has no columns that the account may see. MySQL hides those of temporary tables from
+    /// accounts without privileges on tables.
+    Hidden,
+}
 
 impl Session {
     /// From now on this session's snapshot is its own, and this name is to be looked at.
@@ -64,7 +73,17 @@ impl Session {
         }
         for name in names {
             match self.read_temporary(&name) {
-                Ok(table) => self.account.set_temporary(&name, table.map(Arc::new)),
+                Ok(Shown::Table(table)) => {
+                    self.account.set_temporary(&name, table.map(Arc::new));
+                }
+                Ok(Shown::Hidden) => {
+                    // it can be dropped, and nothing else
+                    let table = Table {
+                        damaged: Some("a temporary table whose columns are not shown".into()),
+                        ..hidden(&name.database, &name.name)
+                    };
+                    self.account.set_temporary(&name, Some(Arc::new(table)));
+                }
                 // the client has its answer: what was known stays, or the name stays unusable
                 Err(Failure::Server { .. }) => self.server.settle()?,
                 Err(failure) => return Err(failure),
@@ -73,35 +92,47 @@ impl Session {
         Ok(())
     }
 
-    /// What the server shows under a name; `None` if it is no protected table.
-    fn read_temporary(&mut self, name: &TableName) -> Outcome<Option<Table>> {
-        let table = self.shown_table(name)?;
-        Ok(table.filter(Table::is_protected))
+    fn read_temporary(&mut self, name: &TableName) -> Outcome<Shown> {
+        let Some(rows) = self.shown_columns(name)? else {
+            return Ok(Shown::Table(None));
+        };
+        if rows.is_empty() {
+            return Ok(Shown::Hidden);
+        }
+        let table = self.table_of(name, &rows);
+        Ok(Shown::Table(table.filter(Table::is_protected)))
     }
 
     /// The table that this session sees under a name, temporary ones before others.
-    pub(crate) fn shown_table(
-        &mut self,
-        TableName { database, name }: &TableName,
-    ) -> Outcome<Option<Table>> {
+    pub(crate) fn shown_table(&mut self, name: &TableName) -> Outcome<Option<Table>> {
+        let rows = self.shown_columns(name)?;
+        Ok(rows.and_then(|rows| self.table_of(name, &rows)))
+    }
+
+    /// What SHOW COLUMNS says of a table; `None` if there is none.
+    fn shown_columns(&mut self, TableName { database, name }: &TableName) -> Outcome<Option<Rows>> {
         let ask = format!(
             "SHOW FULL COLUMNS FROM {}.{}",
             identifier(database),
             identifier(name)
         );
-        let rows = match self.server.rows(ask.as_bytes()) {
-            Ok(rows) => rows,
+        match self.server.rows(ask.as_bytes()) {
+            Ok(rows) => Ok(Some(rows)),
             Err(Failure::Server {
                 code: NO_SUCH_TABLE | NO_SUCH_DATABASE | IS_NO_TABLE,
                 ..
             }) => {
                 self.server.settle()?;
-                return Ok(None);
+                Ok(None)
             }
-            Err(failure) => return Err(failure),
-        };
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// The table of such rows.
+    fn table_of(&self, TableName { database, name }: &TableName, rows: &Rows) -> Option<Table> {
         let mut decoded: Vec<Vec<Option<String>>> = Vec::with_capacity(rows.len());
-        for row in &rows {
+        for row in rows {
             let text = |cell: &Option<Vec<u8>>| {
                 cell.as_ref()
                     .map(|b| String::from_utf8_lossy(b).into_owned())
@@ -143,7 +174,7 @@ impl Session {
         });
         let keys = &self.shared.config.keys;
         let verify = |bytes: &[u8], tag: &[u8; 16]| keys.metadata_key().verify(bytes, tag);
-        Ok(tables_from_rows(columns, verify).into_iter().next())
+        tables_from_rows(columns, verify).into_iter().next()
     }
 
     /// Whether one of these may be a temporary table with protected columns.

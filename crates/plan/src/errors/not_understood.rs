@@ -98,6 +98,8 @@ reasons! {
         ChangingDefinition = "while a table's definition changes";
         /// The text cannot be read, and may define a table that has to be protected.
         MayDefineProtected = "a table's definition, by a name that [protect] matches";
+        /// The text cannot be read, and may name a table that is missing and would be protected.
+        MayFillProtected = "a text that may name a table, by a name that [protect] matches";
         /// The text cannot be read, and has these words.
         MayEncrypt = "ENCRYPTED FOR";
     }

@@ -29,6 +29,7 @@ mod unwrapped;
 use introducer::is_introducer;
 
 pub(crate) use comments::executable;
+pub(crate) use statements::is_compound;
 pub use statements::{Empty, Statements, split};
 pub use token::{LexError, LexMode, LiteralKind, Token, TokenKind};
 pub use unwrapped::unwrapped;

@@ -92,7 +92,7 @@ fn is_space(byte: u8) -> bool {
 /// Whether a piece that begins so is one of a compound statement, cut at its semicolons. Each of
 /// those has a piece that begins with END, UNTIL or ELSE, and most begin with a word that begins
 /// nothing else.
-fn is_compound(sql: &[u8], head: &[Token]) -> bool {
+pub(crate) fn is_compound(sql: &[u8], head: &[Token]) -> bool {
     const PIECES: [&str; 14] = [
         "case",
         "declare",

@@ -214,6 +214,43 @@ pub struct Among {
     pub range: bool,
 }
 
+/// What is not known of a statement's tables. If they are missing, the statement's values belong to
+/// no column, and the server must not get them. If they are not, they are temporary ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Doubt {
+    /// Nothing.
+    #[default]
+    None,
+    /// Whether these are there, which would be protected.
+    Tables(Vec<TableName>),
+    /// Which there are: the parser does not read the statement. The server is asked to prepare this
+    /// text, which is the statement with other values.
+    Text(Vec<u8>),
+}
+
+impl Doubt {
+    pub(crate) fn tables(names: impl IntoIterator<Item = TableName>) -> Doubt {
+        let mut all: Vec<TableName> = Vec::new();
+        for name in names {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+        match all.is_empty() {
+            true => Doubt::None,
+            false => Doubt::Tables(all),
+        }
+    }
+
+    /// The same about tables by their names alone.
+    pub(crate) fn of_tables(self) -> Doubt {
+        match self {
+            Doubt::Text(_) => Doubt::None,
+            other => other,
+        }
+    }
+}
+
 /// A part of the server's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
@@ -551,9 +588,8 @@ pub struct Plan {
     /// Values are the present time. The server is asked for it before they are bound: see
     /// [`Source::Present`].
     pub tells_time: bool,
-    /// Of a statement that is relayed: tables that are not there and would be protected. The server
-    /// is asked for them before it gets the statement's values.
-    pub missing: Vec<TableName>,
+    /// What the server is asked before it gets the statement's values.
+    pub doubt: Doubt,
     /// Every name that was looked up as a table's: what to look up again when the server's answer
     /// shows that the snapshot is stale.
     pub names: Vec<TableName>,
@@ -601,7 +637,7 @@ impl Plan {
             beside_plain: Vec::new(),
             upsert: None,
             tells_time: false,
-            missing: Vec::new(),
+            doubt: Doubt::None,
             names,
             defines,
             facts: Facts::default(),

@@ -2,184 +2,372 @@
 //!
 //! A statement that names such a table fails. Its values belong into protected columns all the
 //! same: the CREATE TABLE before it may have been refused. So the server is asked for the table
-//! before it gets the statement, which would stand in its log.
+//! before it gets the statement, which would stand in its log: see [`Doubt`].
 //!
-//! A name counts that stands where the grammar has a table: of a statement that is parsed, one
-//! that the tree has as a table, else the one that the statement changes. A temporary table is not
-//! listed by any server, and is asked for in vain.
+//! Which words of a statement are tables, its tree says. Executable comments count as text. Of a
+//! definition that ends in a query, and of a statement behind SET STATEMENT or EXPLAIN, that part
+//! is parsed. The server itself is asked about what has no tree, by the same text with other
+//! values. A stored program is not looked at by a server until it runs, so one that names a table
+//! that is missing is refused.
 
 use onionskin_schema::TableName;
 
-use super::near::{is_reserved, tables_in_tree};
-use crate::lex::{LiteralKind, Token, TokenKind};
-use crate::planner::{Known, Request, identifier};
+use super::near::{flattened, is_reserved, program_databases, rows_in_tree};
+use crate::errors;
+use crate::lex::{LexMode, LiteralKind, Token, TokenKind, is_compound, tokens};
+use crate::parse;
+use crate::plan::Doubt;
+use crate::planner::{Known, Planned, Request, identifier, refuse};
+use crate::request::COLLATION;
 
-/// Words behind which a table stands.
-const BEFORE: [&str; 5] = ["from", "join", "straight_join", "into", "update"];
-/// Words between the first one of a statement and a table.
-const BETWEEN: [&str; 6] = [
-    "low_priority",
-    "high_priority",
-    "delayed",
-    "ignore",
-    "quick",
-    "from",
-];
-/// Words that statements with values begin with.
-const VERBS: [&str; 12] = [
-    "select", "insert", "replace", "update", "delete", "with", "explain", "describe", "desc",
-    "analyze", "do", "set",
-];
-/// Tokens in front of the table that a statement changes: a verb, two words for how, INTO.
-const LEADING: usize = 4;
-/// Words that end a list of tables.
-const BEHIND: [&str; 14] = [
-    "where",
-    "set",
-    "group",
-    "order",
-    "having",
-    "limit",
-    "union",
-    "except",
-    "intersect",
-    "window",
-    "on",
-    "using",
-    "values",
-    "select",
-];
-
-/// The tables that a statement with values names, that are not there, and whose columns would be
-/// protected.
-pub(super) fn missing(request: &Request, tokens: &[Token]) -> Vec<TableName> {
+/// What the server has to be asked before it gets this statement.
+pub(super) fn doubt(request: &Request, tokens: &[Token], names: &[TableName]) -> Planned<Doubt> {
     let sql = request.sql;
-    let is = |at: usize, words: &[&str]| {
-        let token = tokens.get(at);
-        token.is_some_and(|t| words.iter().any(|word| t.is_word(sql, word)))
+    if request.policy.is_empty() || !names.iter().any(|name| is_missing(request, name)) {
+        return Ok(Doubt::None);
+    }
+    let Some(all) = flattened(sql, tokens, request.settings.lex) else {
+        // their names could not be collected either
+        return Ok(Doubt::None);
     };
-    let has_values = request
-        .template
-        .literals
-        .iter()
-        .any(|literal| literal.kind != LiteralKind::Parameter);
-    if request.policy.is_empty() || !has_values {
-        return Vec::new();
-    }
-    if !is(0, &VERBS) && !tokens.first().is_some_and(|t| t.is(b'(')) {
-        return Vec::new();
-    }
-    let mut found: Vec<(TableName, bool)> = Vec::new();
-    // for each open parenthesis, whether tables stand between commas in it
-    let mut lists = vec![false];
-    // and whether it is that of a function
-    let mut calls = Vec::new();
-    for (at, token) in tokens.iter().enumerate() {
-        let stands = if token.is(b'(') {
-            lists.push(lists.last() == Some(&true));
-            let before = at.checked_sub(1).map(|before| &tokens[before]);
-            let is_name = |t: &Token| t.kind == TokenKind::Word && !is_keyword(t.text(sql));
-            calls.push(before.is_some_and(is_name));
-            continue;
-        } else if token.is(b')') {
-            lists.pop();
-            calls.pop();
-            continue;
-        } else if is(at, &BEHIND) {
-            lists.pop();
-            lists.push(false);
-            false
-        } else {
-            let first = at == 0 && is(0, &["insert", "replace", "delete"]);
-            let is_list = is(at, &BEFORE);
-            if is_list {
-                lists.pop();
-                lists.push(true);
-            }
-            first || is_list || (token.is(b',') && lists.last() == Some(&true))
+    if is_compound(sql, &all) {
+        let named = tables_in_program(sql, &all, request.settings.database.as_deref());
+        return match named.iter().any(|name| is_missing(request, name)) {
+            false => Ok(Doubt::None),
+            true => refuse(
+                &errors::STATEMENT,
+                "a statement in a stored program, by a name that [protect] matches",
+            ),
         };
-        if !stands {
-            continue;
-        }
-        let mut place = at + 1;
-        while is(place, &BETWEEN) {
-            place += 1;
-        }
-        let Some(name) = named(request, tokens, place) else {
-            continue;
-        };
-        let (database, table) = (&name.database, &name.name);
-        let is_absent = matches!(request.catalog.table(database, table), Known::Absent);
-        if is_absent
-            && request.policy.concerns(database, table)
-            && !is_defined(request, tokens, table)
-        {
-            let leads = match () {
-                // all that stands in front of SET
-                () if is(0, &["update"]) => !tokens[..at].iter().any(|t| t.is_word(sql, "set")),
-                () if is(0, &["insert", "replace", "delete"]) => at < LEADING,
-                // not behind FOR UPDATE, and not in EXTRACT(YEAR FROM d)
-                () => !is(at, &["update", "into"]) && !calls.contains(&true),
-            };
-            found.push((name, leads));
-        }
     }
-    if found.is_empty() {
-        return Vec::new();
+    let is_value = |token: &Token| matches!(token.kind, TokenKind::Literal(_));
+    if !all.iter().any(is_value) {
+        return Ok(Doubt::None);
     }
-    let parsed = tables_in_tree(request, tokens);
-    let mut names: Vec<TableName> = Vec::new();
-    for (name, leads) in found {
-        let is_table = match &parsed {
-            None => leads,
-            Some(tables) => tables.iter().any(|(_, table)| *table == name.name),
-        };
-        if is_table && !names.contains(&name) {
-            names.push(name);
-        }
+    if let Some(target) = only_table(request, &all) {
+        let is_missing = is_missing(request, &target);
+        return Ok(Doubt::tables(is_missing.then_some(target)));
     }
-    names
+    let part = rows_part(sql, &all);
+    let levels = parse::levels(sql, part);
+    let tree = match levels > parse::MAX_LEVELS {
+        true => None,
+        false => parse::with_room(levels, || rows_in_tree(request, part)),
+    };
+    let Some(tables) = tree else {
+        return Ok(Doubt::Text(with_other_values(sql, &all)));
+    };
+    let current = request.settings.database.as_deref();
+    let named = tables.into_iter().filter_map(|(database, name)| {
+        let is_dual = database.is_none() && name.eq_ignore_ascii_case("dual");
+        let database = database.or_else(|| current.map(str::to_owned))?;
+        (!is_dual).then(|| TableName::new(database, name))
+    });
+    Ok(Doubt::tables(
+        named.filter(|name| is_missing(request, name)),
+    ))
 }
 
-/// The table that is named here.
-fn named(request: &Request, tokens: &[Token], at: usize) -> Option<TableName> {
-    let first = identifier(request.sql, tokens.get(at)?)?;
-    let is = |at: usize, c: u8| tokens.get(at).is_some_and(|t| t.is(c));
-    if is(at + 1, b'.') {
-        let name = identifier(request.sql, tokens.get(at + 2)?)?;
-        return Some(TableName::new(first, name));
-    }
-    let database = request.settings.database.as_deref()?;
-    let is_word = |word: &str| tokens[at].is_word(request.sql, word);
-    // INSERT INTO, and what a query stands behind
-    let is_other = ["into", "select", "lateral", "dual", "outfile", "dumpfile"]
-        .iter()
-        .any(|word| is_word(word));
-    (!is_other).then(|| TableName::new(database, first))
+/// Whether no such table is known, and it would be protected. What no word of the text has shown to
+/// be a name was not looked up: `app.1e` is one to a parser.
+fn is_missing(request: &Request, name: &TableName) -> bool {
+    let (database, table) = (&name.database, &name.name);
+    !table.starts_with(COLLATION)
+        && !matches!(request.catalog.table(database, table), Known::Table(_))
+        && request.policy.concerns(database, table)
 }
 
-/// Whether a word is none that an alias stands behind.
-fn is_keyword(word: &[u8]) -> bool {
-    let word = String::from_utf8_lossy(word);
-    let mut words = BEFORE.iter().chain(&BETWEEN).chain(&VERBS).chain(&BEHIND);
-    (is_reserved(&word) && !word.eq_ignore_ascii_case("as"))
-        || words.any(|other| word.eq_ignore_ascii_case(other))
+fn is_one_of(sql: &[u8], token: &Token, words: &[&str]) -> bool {
+    words.iter().any(|word| token.is_word(sql, word))
 }
 
-/// Whether the statement may define this name: in WITH, or as an alias.
-fn is_defined(request: &Request, tokens: &[Token], name: &str) -> bool {
+/// The table of a statement that names no other: an INSERT without a query, and what servers
+/// prepare without looking for the table.
+fn only_table(request: &Request, all: &[Token]) -> Option<TableName> {
+    /// Words that a query begins with.
+    const QUERIES: [&str; 4] = ["select", "table", "values", "with"];
+    const BETWEEN: [&str; 6] = [
+        "low_priority",
+        "high_priority",
+        "delayed",
+        "concurrent",
+        "ignore",
+        "into",
+    ];
     let sql = request.sql;
+    let is = |at: usize, words: &[&str]| all.get(at).is_some_and(|t| is_one_of(sql, t, words));
+    let behind = |word: &str| {
+        let at = all.iter().position(|t| t.is_word(sql, word))?;
+        Some(at + 1)
+    };
+    let has_query = |from: usize| {
+        let rest = all.get(from..).unwrap_or_default().iter();
+        let is_query = |(at, token): (usize, &Token)| {
+            let is_call = all.get(from + at + 1).is_some_and(|t| t.is(b'('));
+            is_one_of(sql, token, &QUERIES) && !(token.is_word(sql, "values") && is_call)
+        };
+        rest.enumerate().any(is_query)
+    };
+    let at = if is(0, &["insert", "replace"]) && !has_query(1) {
+        let mut at = 1;
+        while is(at, &BETWEEN) {
+            at += 1;
+        }
+        at
+    } else if is(0, &["load"]) {
+        behind("table")?
+    } else if is(0, &["handler"]) {
+        1
+    } else if is(0, &["alter"]) && all.iter().take(4).any(|t| t.is_word(sql, "table")) {
+        let at = behind("table")?;
+        match is(at, &["if"]) {
+            true => at + 2,
+            false => at,
+        }
+    } else if is(0, &["create"]) && all.iter().take(4).any(|t| t.is_word(sql, "index")) {
+        behind("on")?
+    } else {
+        return None;
+    };
+    named(sql, all, at, request.settings.database.as_deref())
+}
+
+/// The table that is named here; `database` is that of one that names none.
+fn named(sql: &[u8], all: &[Token], at: usize, database: Option<&str>) -> Option<TableName> {
+    let first = identifier(sql, all.get(at)?)?;
+    match all.get(at + 1).is_some_and(|t| t.is(b'.')) {
+        true => {
+            let name = identifier(sql, all.get(at + 2)?)?;
+            Some(TableName::new(first, name))
+        }
+        false => Some(TableName::new(database?, first)),
+    }
+}
+
+/// The part of a statement that reads or changes rows: of a definition the query at its end, of
+/// SET STATEMENT and EXPLAIN the statement behind. Otherwise the whole.
+fn rows_part<'t>(sql: &[u8], all: &'t [Token]) -> &'t [Token] {
+    const BEGIN: [&str; 7] = [
+        "select", "with", "insert", "replace", "update", "delete", "table",
+    ];
+    const OTHERS: [&str; 7] = [
+        "create", "alter", "set", "explain", "describe", "desc", "analyze",
+    ];
+    let Some(first) = all.first() else { return all };
+    if !is_one_of(sql, first, &OTHERS) {
+        return all;
+    }
+    let defines = is_one_of(sql, first, &["create", "alter"]);
+    let mut depth = 0usize;
+    let begins = |(at, token): (usize, &Token)| {
+        if token.is(b'(') {
+            depth += 1;
+        } else if token.is(b')') {
+            depth = depth.saturating_sub(1);
+        }
+        let (Some(before), Some(next)) = (at.checked_sub(1).map(|b| &all[b]), all.get(at)) else {
+            return false;
+        };
+        // CREATE OR REPLACE, CREATE TABLE, and what stands between a table's options
+        let is_own = is_one_of(
+            sql,
+            before,
+            &["or", "create", "temporary", "alter", "ignore"],
+        ) && is_one_of(sql, next, &["replace", "table"]);
+        let in_query = token.is(b'(')
+            && before.is_word(sql, "as")
+            && all
+                .get(at + 1)
+                .is_some_and(|t| is_one_of(sql, t, &BEGIN) || t.is(b'('));
+        in_query || (depth == 0 && is_one_of(sql, token, &BEGIN) && !is_own)
+    };
+    let Some(at) = all.iter().enumerate().position(begins) else {
+        return all;
+    };
+    let mut part = &all[at..];
+    if defines {
+        part = without_check_option(sql, part);
+    }
+    part
+}
+
+/// A view's query without WITH CHECK OPTION behind it.
+fn without_check_option<'t>(sql: &[u8], part: &'t [Token]) -> &'t [Token] {
+    let [rest @ .., check, option] = part else {
+        return part;
+    };
+    if !check.is_word(sql, "check") || !option.is_word(sql, "option") {
+        return part;
+    }
+    match rest.iter().rposition(|t| t.is_word(sql, "with")) {
+        Some(with) => &part[..with],
+        None => part,
+    }
+}
+
+/// The statement with values that say nothing, and without comments.
+fn with_other_values(sql: &[u8], all: &[Token]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(sql.len());
+    let mut before: Option<&Token> = None;
+    for token in all {
+        if before.is_some_and(|before| before.end < token.start) {
+            out.push(b' ');
+        }
+        let is_behind = |word: &str| before.is_some_and(|t| t.is_word(sql, word));
+        let other: &[u8] = match token.kind {
+            TokenKind::Literal(LiteralKind::Integer) => b"0",
+            TokenKind::Literal(LiteralKind::Decimal) => b"0.0",
+            TokenKind::Literal(LiteralKind::Float) => b"0e0",
+            TokenKind::Literal(LiteralKind::Parameter) => b"?",
+            // these are looked at by the parser
+            TokenKind::Literal(_) if is_behind("date") => b"'2000-01-01'",
+            TokenKind::Literal(_) if is_behind("time") => b"'00:00:00'",
+            TokenKind::Literal(_) if is_behind("timestamp") => b"'2000-01-01 00:00:00'",
+            TokenKind::Literal(_) => b"''",
+            TokenKind::Hint => b" ",
+            _ => token.text(sql),
+        };
+        out.extend_from_slice(other);
+        before = Some(token);
+    }
+    out
+}
+
+/// The tables that a stored program names and does not make itself; `None` if the text is none, or
+/// cannot be read. `database` is the session's.
+pub fn tables_of_program(
+    sql: &[u8],
+    mode: LexMode,
+    database: Option<&str>,
+) -> Option<Vec<TableName>> {
+    let all = flattened(sql, &tokens(sql, mode).ok()?, mode)?;
+    is_compound(sql, &all).then(|| tables_in_program(sql, &all, database))
+}
+
+/// No parser reads these: what stands where a table may counts as one.
+fn tables_in_program(sql: &[u8], all: &[Token], database: Option<&str>) -> Vec<TableName> {
+    let mut databases = program_databases(sql, all);
+    databases.extend(database.map(str::to_owned));
+    let mut places = Places::default();
+    let mut tables = Vec::new();
+    for (at, token) in all.iter().enumerate() {
+        if !places.stands(sql, all, at) {
+            continue;
+        }
+        let Some(word) = identifier(sql, token) else {
+            continue;
+        };
+        let is_keyword = token.kind == TokenKind::Word && is_reserved(&word);
+        if !is_keyword && !is_defined(sql, all, &word) {
+            let of = |database: &String| named(sql, all, at, Some(database));
+            tables.extend(databases.iter().filter_map(of));
+        }
+    }
+    tables
+}
+
+/// Where a table may stand in the tokens of a program.
+struct Places {
+    /// For each open parenthesis: whether tables stand between commas in it, and whether it is a
+    /// call's, which has a FROM of its own.
+    open: Vec<(bool, bool)>,
+}
+
+impl Default for Places {
+    fn default() -> Places {
+        Places {
+            open: vec![(false, false)],
+        }
+    }
+}
+
+impl Places {
+    /// Whether a table may stand at this token. Asked for each token in its turn.
+    fn stands(&mut self, sql: &[u8], all: &[Token], at: usize) -> bool {
+        const LISTS: [&str; 4] = ["from", "join", "straight_join", "update"];
+        const CHANGES: [&str; 9] = [
+            "insert",
+            "replace",
+            "ignore",
+            "low_priority",
+            "high_priority",
+            "delayed",
+            "quick",
+            "delete",
+            "truncate",
+        ];
+        const ENDS: [&str; 12] = [
+            "where",
+            "set",
+            "group",
+            "order",
+            "having",
+            "limit",
+            "union",
+            "except",
+            "intersect",
+            "window",
+            "values",
+            "select",
+        ];
+        let word = |at: usize, words: &[&str]| is_one_of(sql, &all[at], words);
+        let token = &all[at];
+        let Some(before) = at.checked_sub(1) else {
+            return false;
+        };
+        let list = self.open.last().copied().unwrap_or_default();
+        if token.is(b')') {
+            self.open.pop();
+            if self.open.is_empty() {
+                self.open.push((false, false));
+            }
+            return false;
+        }
+        // what the token before it began
+        let mut stands = list.0 && (all[before].is(b',') || all[before].is(b'('));
+        if word(before, &LISTS) {
+            let is_event =
+                before > 0 && word(before - 1, &["for", "before", "after", "or", "key", "on"]);
+            let is_fetch = before > 0 && word(before - 1, &["fetch", "next"]);
+            let is_part = list.1 && word(before, &["from"]);
+            stands = !(word(before, &["update"]) && is_event) && !is_fetch && !is_part;
+            if let Some(last) = self.open.last_mut() {
+                last.0 |= stands;
+            }
+        } else if word(before, &["into"]) {
+            stands = before > 0 && word(before - 1, &CHANGES);
+        } else if word(before, &["table"]) || word(before, &CHANGES) {
+            stands = true;
+        }
+        if token.is(b'(') {
+            let is_call = matches!(all[before].kind, TokenKind::Word)
+                && !is_reserved(&String::from_utf8_lossy(all[before].text(sql)));
+            self.open.push((stands, is_call));
+            return false;
+        }
+        if is_one_of(sql, token, &ENDS)
+            && let Some(last) = self.open.last_mut()
+        {
+            *last = (false, false);
+        }
+        stands
+    }
+}
+
+/// Whether a program makes the name itself: in WITH, or as a temporary table.
+fn is_defined(sql: &[u8], all: &[Token], name: &str) -> bool {
     let is = |token: &Token| identifier(sql, token).is_some_and(|n| n.eq_ignore_ascii_case(name));
-    let has_with = tokens.iter().any(|t| t.is_word(sql, "with"));
-    tokens.windows(2).any(|pair| {
-        let [before, behind] = pair else { return false };
-        let is_common = is(before) && (behind.is_word(sql, "as") || behind.is(b'('));
-        let is_alias = is(behind)
-            && match before.kind {
-                TokenKind::Quoted => true,
-                TokenKind::Word => !is_keyword(before.text(sql)),
-                _ => before.is(b')'),
-            };
-        (has_with && is_common) || is_alias
+    let has_with = all.iter().any(|t| t.is_word(sql, "with"));
+    all.iter().enumerate().any(|(at, token)| {
+        if !is(token) {
+            return false;
+        }
+        let behind = all.get(at + 1);
+        let is_common = behind.is_some_and(|t| t.is_word(sql, "as") || t.is(b'('));
+        let before = &all[at.saturating_sub(5)..at];
+        let is_temporary = before
+            .windows(2)
+            .any(|pair| pair[0].is_word(sql, "temporary") && pair[1].is_word(sql, "table"));
+        (has_with && is_common) || is_temporary
     })
 }

@@ -34,12 +34,13 @@ use crate::errors::{self, NotUnderstood, Refusal};
 use crate::facts::Facts;
 use crate::lex::{LexError, LiteralKind, Token, TokenKind, tokens};
 use crate::parse;
-use crate::plan::{Action, Defines, Plan};
+use crate::plan::{Action, Defines, Doubt, Plan};
 use crate::planner::{Known, Planned, Planner, Request, UseScratch, refuse};
 use crate::request::HIDDEN;
 use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
+pub use self::missing::tables_of_program;
 pub(crate) use self::near::candidates;
 use self::near::string_as_name;
 pub(crate) use self::rows::query_behind;
@@ -103,10 +104,7 @@ pub fn plan(request: &Request) -> Outcome {
     let definition = definitions::check(request, &tokens, &names);
     let renamed = renames::check(request, &tokens, &names);
     let unmet = unmet::check(request, &names);
-    let missing = match near.is_empty() {
-        true => missing::missing(request, &tokens),
-        false => Vec::new(),
-    };
+    let doubt = missing::doubt(request, &tokens, &names);
     // far from all protected tables nothing is parsed
     let levels = match near.is_empty() && defines != Defines::Names {
         true => 0,
@@ -121,6 +119,9 @@ pub fn plan(request: &Request) -> Outcome {
         false => tokens.clone(),
     };
     let decided = parse::with_room(levels, || decide(request, tokens, near)).and_then(|decided| {
+        if let Action::Relay = decided.0 {
+            doubt.as_ref().map_err(Clone::clone)?;
+        }
         unmet::allow(request, &for_unmet, &unmet, &decided.0)?;
         if let Action::Relay = decided.0 {
             definition?;
@@ -151,13 +152,17 @@ pub fn plan(request: &Request) -> Outcome {
             Plan::of(Action::Refuse(refusal), names, defines)
         }
     };
-    let missing = match &plan.action {
-        Action::Relay => missing,
-        _ => Vec::new(),
+    let doubt = match &plan.action {
+        Action::Refuse(_) | Action::Show { .. } | Action::ByName(_) => Doubt::None,
+        // no server reads a definition as it is written
+        Action::Define(_) | Action::Refit(_) | Action::Copy(_) => {
+            doubt.unwrap_or_default().of_tables()
+        }
+        _ => doubt.unwrap_or_default(),
     };
     Outcome::Plan(Box::new(Plan {
         facts,
-        missing,
+        doubt,
         ..plan
     }))
 }
@@ -288,9 +293,7 @@ fn is_relayed_unseen(
     let Some(table) = near.iter().find(|t| is_hidden(t)) else {
         return Ok(false);
     };
-    let tells_nothing = word_is(words, 0, "drop")
-        || defines_view(sql, tokens, words)
-        || !holds_constants(sql, tokens);
+    let tells_nothing = word_is(words, 0, "drop") || !holds_constants(sql, tokens);
     if near.iter().all(is_hidden) && tells_nothing {
         return Ok(true);
     }

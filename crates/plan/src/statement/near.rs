@@ -3,9 +3,9 @@
 use onionskin_schema::TableName;
 
 use super::words::{first_words, is_by_name, keeps_diagnostics, word_is};
-use crate::lex::executable;
 use crate::lex::{LexError, LexMode, Token, TokenKind};
-use crate::named::{NamedTable, tables_named};
+use crate::lex::{executable, is_compound};
+use crate::named::{NamedTable, tables_named, tables_of_rows};
 use crate::planner::{Planner, Request, identifier};
 use crate::request::COLLATION;
 
@@ -137,6 +137,18 @@ pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<Tabl
         &mut found,
     )?;
     joined(request.sql, tokens, request.settings.lex, &mut found)?;
+    let is_definition = word_is(&words, 0, "create") || word_is(&words, 0, "alter");
+    if (is_definition
+        || tokens
+            .first()
+            .is_some_and(|t| t.kind == TokenKind::Executable))
+        && let Some(all) = flattened(request.sql, tokens, request.settings.lex)
+        && is_compound(request.sql, &all)
+    {
+        for database in program_databases(request.sql, &all) {
+            names(request.sql, &all, Some(&database), &mut found)?;
+        }
+    }
     if word_is(&words, 0, "create") || word_is(&words, 0, "alter") {
         // what new columns take their collation from
         let named = crate::ddl::target(request, tokens).and_then(|(d, t)| Some((d?, t)));
@@ -153,11 +165,68 @@ pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<Tabl
     Ok(found)
 }
 
+/// The tokens, with those of executable comments in their places; `None` if these have none.
+pub(super) fn flattened(sql: &[u8], outer: &[Token], mode: LexMode) -> Option<Vec<Token>> {
+    let mut all = Vec::with_capacity(outer.len());
+    for token in outer {
+        if token.kind != TokenKind::Executable {
+            all.push(*token);
+            continue;
+        }
+        let (body, version) = executable(token.text(sql));
+        let inner = &body[version..];
+        let begin = inner.as_ptr() as usize - sql.as_ptr() as usize;
+        for inside in crate::lex::tokens(inner, mode).ok()? {
+            all.push(Token {
+                start: begin + inside.start,
+                end: begin + inside.end,
+                ..inside
+            });
+        }
+    }
+    Some(all)
+}
+
+/// The databases that names without one may be of in a stored program, besides the session's: its
+/// own, or that of its trigger's table.
+pub(super) fn program_databases(sql: &[u8], all: &[Token]) -> Vec<String> {
+    const PROGRAMS: [&str; 5] = ["procedure", "function", "trigger", "event", "package"];
+    const BETWEEN: [&str; 4] = ["body", "if", "not", "exists"];
+    /// Tokens before the program's name, or its trigger's table.
+    const HEAD: usize = 40;
+    let is = |at: usize, words: &[&str]| {
+        let token = all.get(at);
+        token.is_some_and(|t| words.iter().any(|word| t.is_word(sql, word)))
+    };
+    let qualifier = |mut at: usize| {
+        while is(at, &BETWEEN) {
+            at += 1;
+        }
+        let name = identifier(sql, all.get(at)?)?;
+        all.get(at + 1)?.is(b'.').then_some(name)
+    };
+    let Some(kind) = (0..HEAD).find(|at| is(*at, &PROGRAMS)) else {
+        return Vec::new();
+    };
+    let table = match is(kind, &["trigger"]) {
+        true => (kind..kind + HEAD).find(|at| is(*at, &["on"])),
+        false => None,
+    };
+    let places = std::iter::once(kind).chain(table);
+    places.filter_map(|at| qualifier(at + 1)).collect()
+}
+
 /// The tables that a statement names; `None` where it is not understood. The tree is made of the
 /// text as the session's settings have it read: a backslash or a double quote may mean two things.
 pub(super) fn tables_in_tree(request: &Request, tokens: &[Token]) -> Option<Vec<NamedTable>> {
     let planner = Planner::new(request, tokens.to_vec(), Vec::new()).ok()?;
     tables_named(&planner.parse_text)
+}
+
+/// The same of a statement that reads or changes rows; `None` for all others, too.
+pub(super) fn rows_in_tree(request: &Request, tokens: &[Token]) -> Option<Vec<NamedTable>> {
+    let planner = Planner::new(request, tokens.to_vec(), Vec::new()).ok()?;
+    tables_of_rows(&planner.parse_text)
 }
 
 /// Whether the statement asks about the one before it, and reads no table for that.

@@ -215,7 +215,6 @@ impl Session {
         if matches!(keyed.plan.action, Action::Relay) {
             self.check_temporary(&keyed)?;
             self.statements.named.remove(name);
-            self.must_be_there(&keyed.plan, &text)?;
             self.relay_by_name(sql, whole, &[])?;
             entry.place = Place::Server(keyed);
             self.statements.named.put(name, entry);
@@ -466,7 +465,6 @@ impl Session {
         let (keyed, template) = self.planned_text(&text)?;
         if matches!(keyed.plan.action, Action::Relay) {
             self.check_temporary(&keyed)?;
-            self.must_be_there(&keyed.plan, &text)?;
             let done = self.execute_at_server(&keyed, sql, whole);
             if !self.failed_stale(&keyed, &done)? {
                 return done;

@@ -45,7 +45,7 @@ pub(crate) use keyed_plan::{PlanOrigin, cipher_of};
 pub(crate) use look_up::{LookUp, texts};
 pub(crate) use names::literal;
 pub(crate) use plans::{KeyedPlan, PlanSpace, PlanSpaces};
-pub(crate) use rows::{is_locked, tables};
+pub(crate) use rows::{hidden, is_locked, tables};
 pub(crate) use temporary::folded;
 
 /// Names that are kept for one account: tables, and identifiers of statements that turned out to be

@@ -74,7 +74,9 @@ impl TemporaryTables {
     pub fn set(&self, name: &TableName, table: Option<Arc<Table>>) {
         let mut tables = self.0.write();
         let same = match (tables.get(&folded(name)), &table) {
-            (Some((_, Temporary::Known(old))), Some(new)) => old.table_id == new.table_id,
+            (Some((_, Temporary::Known(old))), Some(new)) => {
+                old.table_id == new.table_id || new.damaged.is_some()
+            }
             (_, Some(_)) => true,
             (_, None) => false,
         };

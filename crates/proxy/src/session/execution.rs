@@ -6,8 +6,7 @@
 
 use std::sync::Arc;
 
-use onionskin_plan::{Action, Piece, Plan, Template};
-use onionskin_schema::identifier;
+use onionskin_plan::{Action, Piece, Template};
 use onionskin_wire::messages::CursorType;
 
 use super::Session;
@@ -214,7 +213,6 @@ impl Session {
 
     fn relay_execution(&mut self, execution: &Execution) -> Outcome<()> {
         let keyed = execution.keyed;
-        self.must_be_there(&keyed.plan, execution.values.sql)?;
         let done = match execution.protocol {
             Protocol::Text { whole: true } => return self.relay_query(keyed),
             Protocol::Text { whole: false } => {
@@ -236,31 +234,6 @@ impl Session {
             }
         };
         self.end_relay(keyed, done)
-    }
-
-    /// Asks the server for tables that a statement names and nobody knows. It gets a statement
-    /// without values then, and its error is the client's.
-    pub(crate) fn must_be_there(&mut self, plan: &Plan, sql: &[u8]) -> Outcome<()> {
-        for name in &plan.missing {
-            let (database, table) = (identifier(&name.database), identifier(&name.name));
-            let question = format!("SELECT 1 FROM {database}.{table} LIMIT 0");
-            match self.server.rows(question.as_bytes()) {
-                Ok(_) => {}
-                Err(Failure::Server {
-                    code,
-                    state,
-                    message,
-                }) => {
-                    return Err(Failure::Server {
-                        code,
-                        state,
-                        message: denied_to(sql, message),
-                    });
-                }
-                Err(failure) => return Err(failure),
-            }
-        }
-        Ok(())
     }
 
     /// Another way to do a statement that failed, if there is one. `attempts` counts the ways that
@@ -324,19 +297,4 @@ fn is_foreign_cell(failure: &Failure) -> bool {
     let named = |mark: &[u8]| memchr::memmem::find(message, mark).is_some();
     matches!(*code, CHECK_OF_MYSQL | CHECK_OF_MARIADB)
         && (named(b"'onionskin_") || named(b"`onionskin_"))
-}
-
-/// The error for a SELECT as that for another statement.
-fn denied_to(sql: &[u8], message: Vec<u8>) -> Vec<u8> {
-    const SELECT: &[u8] = b"SELECT command denied";
-    let verb = sql
-        .trim_ascii_start()
-        .get(..6)
-        .map(<[u8]>::to_ascii_uppercase);
-    match (message.strip_prefix(SELECT), verb.as_deref()) {
-        (Some(rest), Some(verb @ (b"INSERT" | b"UPDATE" | b"DELETE"))) => {
-            [verb, b" command denied", rest].concat()
-        }
-        _ => message,
-    }
 }

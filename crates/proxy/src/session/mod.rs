@@ -15,6 +15,7 @@
 //! | `texts` | the server's error texts in logical terms |
 
 mod audit;
+mod doubt;
 mod duplicate;
 mod execution;
 mod noting;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{
-    Action, Catalog, Effect, Known, Outcome as PlanOutcome, Request, Show, errors,
+    Action, Catalog, Doubt, Effect, Known, Outcome as PlanOutcome, Request, Show, errors,
 };
 use onionskin_schema::TableName;
 use onionskin_wire::StatusFlags;
@@ -161,6 +161,10 @@ impl Session {
                         }
                     }
                     self.check_settings(&plan, sql)?;
+                    let is_ahead = self.current.plans_ahead;
+                    if !is_ahead {
+                        self.must_be_there(&plan.doubt, sql)?;
+                    }
                     self.tell_findings(&plan.names);
                     let relayed = matches!(plan.action, Action::Relay | Action::Refuse(_));
                     let converts = self.state.client_charset != self.state.connection_charset;
@@ -190,7 +194,14 @@ impl Session {
                     // what is kept is relayed without another look
                     let shows = matches!(keyed.plan.action, Action::Relay)
                         && keyed.plan.facts.about_definitions;
-                    if !refused && !once && !shows && !keyed.plan.defines.any() {
+                    // nothing that is kept is asked for again
+                    let asks = match &keyed.plan.doubt {
+                        Doubt::None => false,
+                        Doubt::Tables(_) => true,
+                        Doubt::Text(_) => is_ahead,
+                    };
+                    let is_kept = !refused && !once && !shows && !asks;
+                    if is_kept && !keyed.plan.defines.any() {
                         self.space.put(&self.template.key, &keyed);
                     }
                     return Ok(keyed);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::lex::{Empty, Statements, unwrapped};
-use onionskin_plan::{Action, Facts, Finds, Question, Refusal, errors};
+use onionskin_plan::{Action, Doubt, Facts, Finds, Question, Refusal, errors};
 use onionskin_value::{Charset, Family};
 use onionskin_wire::Capabilities;
 
@@ -278,6 +278,14 @@ impl Session {
         if words.may_define(&self.shared.config.policy, database) {
             return Err(self.unread(NotUnderstood::MayDefineProtected));
         }
+        let named = onionskin_plan::tables_of_program(sql, self.space.settings.lex, database);
+        let may_fill = match named {
+            Some(names) => self.may_be_protected_later(&names)?,
+            None => words.may_fill(&self.shared.config.policy, database),
+        };
+        if may_fill {
+            return Err(self.unread(NotUnderstood::MayFillProtected));
+        }
         if words.protects() {
             return Err(self.unread(NotUnderstood::MayEncrypt));
         }
@@ -330,7 +338,12 @@ impl Session {
             if plans.is_empty() {
                 self.will_keep_list(part);
             }
-            let planned = self.plan_or_free(part)?;
+            // one before it may make its tables
+            self.current.plans_ahead = true;
+            let planned = self.plan_or_free(part);
+            self.current.plans_ahead = false;
+            let planned = planned?;
+            all_relay &= planned.plan.doubt == Doubt::None;
             all_relay &=
                 matches!(planned.plan.action, Action::Relay) && !planned.plan.defines.any();
             let facts = &planned.plan.facts;

@@ -24,6 +24,8 @@ pub(crate) struct StatementRun {
     pub kept: Option<Vec<u8>>,
     /// Of one among several, its place in the client's text.
     pub part: Option<Box<Range<usize>>>,
+    /// It is planned before those in front of it have run.
+    pub plans_ahead: bool,
     /// It is not the last of several: its answer says that more results follow.
     pub more_results: bool,
     /// Packets of a file were read from the client, in the place of its command.

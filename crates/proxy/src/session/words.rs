@@ -119,6 +119,34 @@ impl Words {
         }
     }
 
+    /// Whether the text may have values for a table that the policy concerns, be it there or not.
+    /// `database` is the current one.
+    pub(super) fn may_fill(&self, policy: &Policy, database: Option<&str>) -> bool {
+        const OTHERS: [&[u8]; 9] = [
+            b"set",
+            b"use",
+            b"show",
+            b"begin",
+            b"start",
+            b"commit",
+            b"rollback",
+            b"kill",
+            b"release",
+        ];
+        if policy.is_empty() {
+            return false;
+        }
+        let names: Vec<&str> = self
+            .list()
+            .filter_map(|w| std::str::from_utf8(w).ok())
+            .collect();
+        let is_other = names
+            .first()
+            .is_some_and(|word| OTHERS.contains(&word.as_bytes()));
+        let databases = names.iter().copied().chain(database);
+        (!is_other || self.goes_on()) && policy.concerns_any(databases, names.iter().copied())
+    }
+
     /// Whether the text may make or change a table that the policy concerns. `database` is the
     /// current one.
     pub(super) fn may_define(&self, policy: &Policy, database: Option<&str>) -> bool {

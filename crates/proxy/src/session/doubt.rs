@@ -1,0 +1,102 @@
+//! Tables that a statement names and nobody knows: see [`Doubt`].
+//!
+//! The server is asked for them before it gets the statement. Its error is the client's.
+
+use std::sync::Arc;
+
+use onionskin_plan::{Catalog, Doubt, Known};
+use onionskin_schema::{TableName, identifier};
+use onionskin_wire::messages::{Command, encode_statement_command};
+
+use super::Session;
+use crate::error::{Failure, Outcome};
+use crate::exchange::Server;
+use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE, SYNTAX};
+
+impl Session {
+    /// Ends in the server's error if a table is missing that the statement names. The server gets
+    /// no value of the statement for that.
+    pub(super) fn must_be_there(&mut self, doubt: &Doubt, sql: &[u8]) -> Outcome<()> {
+        match doubt {
+            Doubt::None => Ok(()),
+            Doubt::Tables(names) => self.aside(|s| {
+                for name in names {
+                    let (database, table) = (identifier(&name.database), identifier(&name.name));
+                    let question = format!("SELECT 1 FROM {database}.{table} LIMIT 0");
+                    let asked = s.server.rows(question.as_bytes());
+                    asked.map_err(|failure| denied_to(sql, failure))?;
+                }
+                Ok(())
+            }),
+            Doubt::Text(text) => self.aside(|s| match s.server.prepare_in_vain(text) {
+                // a text that no server can read has no other effect
+                Err(Failure::Server { code, .. })
+                    if ![NO_SUCH_TABLE, NO_SUCH_DATABASE, SYNTAX].contains(&code) =>
+                {
+                    // it may be about the other values
+                    s.server.settle()
+                }
+                done => done,
+            }),
+        }
+    }
+}
+
+impl Session {
+    /// Whether one of these is no table yet, and would be a protected one.
+    pub(super) fn may_be_protected_later(&mut self, names: &[TableName]) -> Outcome<bool> {
+        let shared = Arc::clone(&self.shared);
+        let policy = &shared.config.policy;
+        let mut names = names.to_vec();
+        names.retain(|name| policy.concerns(&name.database, &name.name));
+        if names.is_empty() {
+            return Ok(false);
+        }
+        self.look_up(&names)?;
+        let is_table = |name: &TableName| {
+            let known = self.account.table(&name.database, &name.name);
+            matches!(known, Known::Table(_))
+        };
+        Ok(!names.iter().all(is_table))
+    }
+}
+
+impl Server {
+    /// Prepares a text, and closes the statement.
+    fn prepare_in_vain(&mut self, text: &[u8]) -> Outcome<()> {
+        let statement = self.prepare_text(text, None)?;
+        let mut close = Vec::new();
+        encode_statement_command(&mut close, Command::StmtClose, statement);
+        self.put_silent(&close)?;
+        self.flush()
+    }
+}
+
+/// The verb of an error about privileges is that of the client's statement. The question had
+/// another.
+fn denied_to(sql: &[u8], failure: Failure) -> Failure {
+    const SELECT: &[u8] = b"SELECT command denied";
+    let Failure::Server {
+        code,
+        state,
+        message,
+    } = failure
+    else {
+        return failure;
+    };
+    let verb = sql
+        .trim_ascii_start()
+        .get(..6)
+        .map(<[u8]>::to_ascii_uppercase);
+    let message = match (message.strip_prefix(SELECT), verb.as_deref()) {
+        (Some(rest), Some(verb @ (b"INSERT" | b"UPDATE" | b"DELETE"))) => {
+            [verb, b" command denied", rest].concat()
+        }
+        _ => message,
+    };
+    Failure::Server {
+        code,
+        state,
+        message,
+    }
+}

@@ -1,0 +1,397 @@
+//! Tables that are not there, of names that a pattern of `[protect]` is about: their CREATE TABLE
+//! was refused, say. Whatever names them, no value reaches the server; and tables that an account
+//! does not see.
+
+use onionskin_testkit::*;
+
+use ::mysql::prelude::Queryable;
+
+on_both_servers!(
+    no_value_reaches_the_server,
+    what_is_there_goes_through,
+    programs_of_missing_tables,
+    programs_of_other_databases,
+    temporary_tables_of_narrow_accounts,
+    accounts_that_see_no_columns,
+);
+
+/// In every value that must not reach the server.
+const SECRET: &str = "quuxalot7Zf";
+const POLICY: &str =
+    "[protect.\"app.*\"]\n\"*_id\" = \"plain\"\n\"*\" = [\"eq\"]\nenforce = true\n";
+
+struct Place {
+    server: Server,
+    proxy: Proxy,
+    admin: Session,
+}
+
+impl Place {
+    /// `app.lost` is missing, `app.there` and `app.t` are protected, `other.plain` is not.
+    fn start(kind: Kind) -> Option<Place> {
+        if direct_mode() {
+            return None;
+        }
+        let options = ServerOptions {
+            general_log: true,
+            ..ServerOptions::default()
+        };
+        let server = Server::start(kind, options)?;
+        let proxy = Proxy::start(&server, POLICY);
+        let mut admin = server.connect();
+        admin.must("CREATE DATABASE app DEFAULT CHARSET utf8mb4");
+        admin.must("CREATE DATABASE other DEFAULT CHARSET utf8mb4");
+        admin.must("CREATE TABLE other.plain (id INT, a VARCHAR(40), d DATE)");
+        admin.must("INSERT INTO other.plain VALUES (1, 'x', NULL)");
+        let mut session = proxy.connect_to("app");
+        session.must("CREATE TABLE there (id INT PRIMARY KEY, a VARCHAR(20))");
+        session.must("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(20))");
+        drop(session);
+        Some(Place {
+            server,
+            proxy,
+            admin,
+        })
+    }
+
+    fn nothing_leaked(mut self) {
+        drop(self.admin);
+        self.proxy.assert_healthy();
+        self.server.shutdown();
+        self.server.assert_no_trace_of(&[SECRET]);
+    }
+}
+
+/// `{v}` is a value. What servers of one family read alone is in [`of_one_family`].
+const STATEMENTS: [&str; 64] = [
+    "INSERT INTO lost VALUES ({v})",
+    "SELECT * FROM lost WHERE a = {v}",
+    "UPDATE lost SET a = {v}",
+    // aliases of the same name
+    "SELECT * FROM lost AS lost WHERE a = {v}",
+    "SELECT * FROM lost lost WHERE a = {v}",
+    "UPDATE lost lost SET lost.a = {v}",
+    "SELECT a AS lost FROM app.lost WHERE a = {v}",
+    "INSERT INTO lost (a) SELECT {v} AS lost",
+    "INSERT INTO lost (a) SELECT {v} AS lost FROM other.plain lost",
+    "WITH lost AS (SELECT 1) SELECT * FROM app.lost WHERE a = {v}",
+    "WITH lost AS (SELECT * FROM lost WHERE a = {v}) SELECT * FROM lost",
+    "SELECT * FROM lost WHERE a = {v} AND 1 IN (WITH lost AS (SELECT 1) SELECT * FROM lost)",
+    // beside words that name protected tables
+    "UPDATE lost t SET t.a = {v}",
+    "INSERT INTO lost (a) SELECT {v} FROM other.plain t",
+    "SELECT 'x' FROM other.plain t, lost p WHERE p.a = {v}",
+    "SELECT there FROM lost WHERE a = {v}",
+    // beside protected tables
+    "UPDATE t, lost p SET p.a = {v}",
+    "UPDATE t JOIN lost p ON p.id = t.id SET p.a = {v}",
+    "DELETE t, p FROM t JOIN lost p ON p.id = t.id WHERE p.a = {v}",
+    "SELECT t.id FROM t JOIN lost p ON p.id = t.id WHERE t.a = 'x' AND p.a = {v}",
+    "SELECT t.id FROM t WHERE t.a IN (SELECT a FROM lost WHERE a = {v})",
+    "INSERT INTO t (id, a) SELECT 1, a FROM lost WHERE a = {v}",
+    // other verbs
+    "CREATE TABLE other.made SELECT * FROM lost WHERE a = {v}",
+    "CREATE TABLE other.made (id INT) AS SELECT id FROM lost WHERE a = {v}",
+    "CREATE TABLE other.made AS (SELECT id FROM lost WHERE a = {v})",
+    "CREATE TEMPORARY TABLE other.made SELECT 1 AS x FROM lost WHERE a = {v}",
+    "CREATE VIEW other.v AS SELECT id FROM lost WHERE a = {v}",
+    "CREATE VIEW other.v AS SELECT id FROM lost WHERE a = {v} WITH CHECK OPTION",
+    "CREATE OR REPLACE ALGORITHM = MERGE VIEW other.v (x) AS SELECT id FROM lost WHERE a = {v}",
+    "CREATE DEFINER = CURRENT_USER SQL SECURITY INVOKER VIEW other.v AS (SELECT id FROM lost WHERE a = {v})",
+    "CREATE VIEW v2 AS SELECT id FROM lost WHERE a = {v}",
+    "LOAD DATA INFILE '/nowhere' INTO TABLE lost (id) SET a = {v}",
+    "LOAD DATA LOCAL INFILE '/nowhere' IGNORE INTO TABLE app.lost FIELDS TERMINATED BY ',' (id) SET a = {v}",
+    "LOAD XML INFILE '/nowhere' INTO TABLE lost SET a = {v}",
+    "ALTER TABLE lost ALTER a SET DEFAULT {v}",
+    "ALTER TABLE lost ADD b VARCHAR(40) DEFAULT {v}",
+    "ALTER TABLE lost ADD CHECK (a <> {v})",
+    "ALTER TABLE lost ADD PARTITION (PARTITION p VALUES IN ({v}))",
+    "HANDLER lost READ FIRST WHERE a = {v}",
+    "CALL other.nothing((SELECT 1 FROM lost WHERE a = {v}))",
+    "DO (SELECT 1 FROM lost WHERE a = {v}), SLEEP(0)",
+    "SET @found = (SELECT 1 FROM lost WHERE a = {v}), @other = 1",
+    "EXPLAIN UPDATE lost SET a = {v}",
+    "EXPLAIN FORMAT=JSON SELECT * FROM lost WHERE a = {v}",
+    "(SELECT 1) UNION (SELECT a FROM lost WHERE a = {v})",
+    // executable comments, as in dumps
+    "/*!50001 CREATE VIEW v51 AS select id from lost where a = {v} */",
+    "/*!50001 CREATE ALGORITHM=UNDEFINED */ /*!50013 DEFINER=CURRENT_USER SQL SECURITY DEFINER */ /*!50001 VIEW v51 AS select id from lost where a = {v} */",
+    "INSERT INTO /*!50000 lost */ VALUES ({v})",
+    "INSERT /*!50000 INTO lost */ VALUES ({v})",
+    "/*!50000 */ INSERT INTO lost VALUES ({v})",
+    "/*!50000 INSERT */ INTO lost VALUES ({v})",
+    "INSERT INTO lost (a) VALUES (/*!50000 {v} */)",
+    "SELECT /*!50000 * FROM lost WHERE */ a = {v}",
+    // parentheses and commas
+    "SELECT * FROM (lost) WHERE a = {v}",
+    "SELECT * FROM ((lost)) WHERE a = {v}",
+    "SELECT * FROM(lost)WHERE a = {v}",
+    "SELECT * FROM other.plain LEFT JOIN (lost) ON 1 WHERE lost.a = {v}",
+    "SELECT * FROM other.plain x JOIN other.plain y ON 1, lost WHERE lost.a = {v}",
+    "SELECT * FROM other.plain WHERE a IN (SELECT a FROM (lost) WHERE a = {v})",
+    // names like keywords, and odd spellings
+    "INSERT INTO `values` VALUES ({v})",
+    "SELECT * FROM `where` WHERE a = {v}",
+    "SELECT * FROM app.from WHERE a = {v}",
+    "UPDATE `set` SET a = {v}",
+    "DELETE FROM `quick` WHERE a = {v}",
+];
+
+fn of_one_family(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::MySql => &[
+            "SELECT 1 WHERE {v} IN (TABLE lost)",
+            "SELECT {v} FROM other.plain WHERE EXISTS (TABLE lost)",
+            "VALUES ROW((SELECT 1 FROM lost WHERE a = {v}))",
+            "TABLE other.plain UNION SELECT 1, a, NULL FROM lost WHERE a = {v}",
+            "CREATE INDEX i ON lost ((a = {v}))",
+            "SELECT * FROM app.1e WHERE a = {v}",
+            "INSERT INTO lost VALUES ({v}) AS new ON DUPLICATE KEY UPDATE a = new.a",
+            "SELECT * FROM other.plain, LATERAL (SELECT * FROM lost WHERE a = {v}) x",
+        ],
+        Kind::MariaDb => &[
+            "SET STATEMENT max_statement_time = 1 FOR INSERT INTO lost VALUES ({v})",
+            "SET STATEMENT max_statement_time = 1 FOR UPDATE lost SET a = {v}",
+            "EXECUTE IMMEDIATE 'UPDATE lost SET a = ?' USING {v}",
+            "EXECUTE IMMEDIATE CONCAT('UPDATE lost SET a = ?', '') USING {v}",
+            "INSERT INTO lost VALUES ({v}) RETURNING lost.a AS lost",
+            "SELECT * FROM .lost WHERE a = {v}",
+            "SELECT * FROM lateral WHERE a = {v}",
+            "ANALYZE SELECT * FROM lost WHERE a = {v}",
+            "BEGIN NOT ATOMIC INSERT INTO lost VALUES ({v}); END",
+            "IF 1 THEN INSERT INTO lost VALUES ({v}); END IF",
+            "FOR i IN 1 .. 2 DO UPDATE lost SET a = {v}; END FOR",
+            "INSERT INTO lost VALUES ('unclosed {v}",
+            "INSERT INTO lost VALUES ({v}) /* unclosed",
+        ],
+    }
+}
+
+fn no_value_reaches_the_server(kind: Kind) {
+    let Some(place) = Place::start(kind) else {
+        return;
+    };
+    let all = STATEMENTS.iter().chain(of_one_family(kind));
+    let mut through = Vec::new();
+    for (number, sql) in all.enumerate() {
+        // each has its own, so that the log tells which it was
+        let value = format!("'{SECRET}{number}'");
+        let sql = sql.replace("{v}", &value);
+        let mut session = place.proxy.connect_to("app");
+        let mut fails = |text: &str| {
+            if session.run(text).is_ok() {
+                through.push(text.to_owned());
+            }
+        };
+        // the second time it may be known
+        fails(&sql);
+        fails(&sql);
+        fails(&format!("DO 1; {sql}"));
+        let quoted = sql.replace('\\', "\\\\").replace('\'', "''");
+        fails(&format!("PREPARE p FROM '{quoted}'"));
+        if kind == Kind::MariaDb {
+            fails(&format!("EXECUTE IMMEDIATE '{quoted}'"));
+        }
+        let prepared = sql.replace(&value, "?");
+        let _ = session.conn().exec_drop(&prepared, (value.as_str(),));
+        assert!(session.answers_itself(), "{sql}");
+    }
+    assert!(through.is_empty(), "{through:#?}");
+    place.nothing_leaked();
+}
+
+/// Nothing is taken for a table that is none.
+fn what_is_there_goes_through(kind: Kind) {
+    let Some(place) = Place::start(kind) else {
+        return;
+    };
+    let mut session = place.proxy.connect_to("app");
+    for (sql, found) in [
+        (
+            "SELECT EXTRACT(YEAR FROM d) FROM other.plain WHERE a = 'q'",
+            "",
+        ),
+        ("WITH w (x) AS (SELECT 'q') SELECT x FROM w", "q"),
+        (
+            "WITH w AS (SELECT 'q' AS x), v AS (SELECT * FROM w) SELECT x FROM v",
+            "q",
+        ),
+        (
+            "WITH RECURSIVE w AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM w WHERE n < 3) SELECT MAX(n) FROM w",
+            "3",
+        ),
+        ("SELECT 'q' FROM DUAL", "q"),
+        ("SELECT y.a FROM other.plain y WHERE y.a = 'x'", "x"),
+        (
+            "SELECT z.x FROM (SELECT a AS x FROM other.plain WHERE a = 'x') z",
+            "x",
+        ),
+        (
+            "SELECT a FROM other.plain WHERE a = 'x' /*!50000 AND id = 1 */",
+            "x",
+        ),
+        ("/*!50000 SELECT a FROM other.plain WHERE a = 'x' */", "x"),
+        ("SELECT SUBSTRING('abc' FROM 2)", "bc"),
+    ] {
+        assert_eq!(session.text(sql).as_deref(), Ok(found), "{sql}");
+    }
+    for sql in [
+        "CREATE VIEW other.some_view AS SELECT id FROM other.plain WHERE a = 'x'",
+        "CREATE TABLE other.made AS SELECT id, 'y' AS lost FROM other.plain WHERE a = 'x'",
+        "CREATE TABLE other.made2 (id INT DEFAULT 7, lost VARCHAR(9) DEFAULT 'z')",
+        "ALTER TABLE other.made2 ADD gone VARCHAR(9) DEFAULT 'q'",
+        "INSERT INTO other.made2 (id, lost) VALUES (1, 'x'), (2, 'y')",
+        "DELETE y FROM other.plain y WHERE y.a = 'q'",
+        "DELETE FROM y USING other.plain y WHERE y.a = 'q'",
+        "UPDATE other.plain y SET y.a = 'x' WHERE y.a = 'q'",
+        "CREATE PROCEDURE other.p() BEGIN DECLARE v INT; DECLARE c CURSOR FOR SELECT id FROM other.plain; OPEN c; \
+         FETCH c INTO v; CLOSE c; SELECT id INTO v FROM other.plain WHERE a = 'x' LIMIT 1 FOR UPDATE; \
+         \
+         SELECT TRIM('x' FROM 'xax'); WITH w AS (SELECT 1) SELECT * FROM w; END",
+        "CREATE TRIGGER other.tr BEFORE UPDATE ON other.plain FOR EACH ROW SET NEW.a = CONCAT(NEW.a, 'x')",
+        "DROP TRIGGER other.tr",
+        "DROP PROCEDURE other.p",
+    ] {
+        session.must(sql);
+    }
+    // one text makes what the next one fills
+    session.must("CREATE TABLE fresh_id (x_id INT); INSERT INTO fresh_id VALUES (17)");
+    assert_eq!(
+        session
+            .text("SELECT x_id FROM fresh_id WHERE x_id > 16")
+            .as_deref(),
+        Ok("17")
+    );
+    session.must("CREATE TABLE fresh (id INT PRIMARY KEY, a VARCHAR(20)); INSERT INTO fresh VALUES (17, 'kept')");
+    assert_eq!(
+        session
+            .text("SELECT a FROM fresh WHERE a = 'kept'")
+            .as_deref(),
+        Ok("kept")
+    );
+    drop(session);
+    place.nothing_leaked();
+}
+
+fn programs_of_missing_tables(kind: Kind) {
+    let Some(place) = Place::start(kind) else {
+        return;
+    };
+    let v = format!("'{SECRET}'");
+    for database in ["app", "other"] {
+        let mut session = place.proxy.connect_to(database);
+        for sql in [
+            "CREATE PROCEDURE other.p() INSERT INTO app.lost (a) VALUES ({v})",
+            "CREATE PROCEDURE app.p() SELECT * FROM lost WHERE a = {v}",
+            "CREATE PROCEDURE app.p(x VARCHAR(9)) SELECT * FROM lost WHERE a = x",
+            "CREATE PROCEDURE app.p() SELECT * FROM other.plain, (lost) WHERE lost.a = {v}",
+            "CREATE PROCEDURE app.p() SELECT * FROM other.plain x JOIN other.plain y ON x.id = y.id, lost WHERE lost.a = {v}",
+            "CREATE PROCEDURE app.p() SELECT IFNULL((SELECT 1 FROM lost WHERE a = {v}), 0)",
+            "CREATE PROCEDURE app.p() BEGIN UPDATE lost SET a = {v}; END",
+            "CREATE PROCEDURE app.p() BEGIN REPLACE lost VALUES ({v}); END",
+            "CREATE PROCEDURE app.p() BEGIN INSERT IGNORE lost VALUES ({v}); END",
+            "CREATE PROCEDURE app.p() BEGIN DELETE FROM lost WHERE a = {v}; END",
+            "CREATE FUNCTION app.f() RETURNS INT READS SQL DATA RETURN (SELECT 1 FROM lost WHERE a = {v})",
+            "CREATE EVENT app.e ON SCHEDULE EVERY 1 DAY DO INSERT INTO lost (a) VALUES ({v})",
+            "CREATE TRIGGER other.tr BEFORE INSERT ON other.plain FOR EACH ROW INSERT INTO app.lost (a) VALUES ({v})",
+            "/*!50003 CREATE PROCEDURE app.p() SELECT * FROM lost WHERE a = {v} */",
+            "CREATE /*!50017 DEFINER = CURRENT_USER */ /*!50003 PROCEDURE app.p() SELECT * FROM lost WHERE a = {v} */",
+        ] {
+            let sql = sql.replace("{v}", &v);
+            let failure = session.run(&sql).expect_err(&sql);
+            assert!(failure.message.contains("OS10"), "{sql}: {failure}");
+        }
+    }
+    place.nothing_leaked();
+}
+
+/// Names without a database are those of the program's own, not of the session's.
+fn programs_of_other_databases(kind: Kind) {
+    let Some(place) = Place::start(kind) else {
+        return;
+    };
+    let mut session = place.proxy.connect_to("other");
+    for sql in [
+        "CREATE PROCEDURE app.p() SELECT * FROM t WHERE a = {v}",
+        "CREATE FUNCTION app.f() RETURNS INT READS SQL DATA RETURN (SELECT 1 FROM t WHERE a = {v})",
+        "CREATE EVENT app.e ON SCHEDULE EVERY 1 DAY DO INSERT INTO t (a) VALUES ({v})",
+        "CREATE EVENT app.e ON SCHEDULE EVERY 1 DAY DO UPDATE there SET a = {v}",
+    ] {
+        let sql = sql.replace("{v}", &format!("'{SECRET}'"));
+        let failure = session.run(&sql).expect_err(&sql);
+        assert!(failure.message.contains("OS10"), "{sql}: {failure}");
+    }
+    drop(session);
+    place.nothing_leaked();
+}
+
+/// MySQL shows such an account no columns of its own temporary table.
+fn temporary_tables_of_narrow_accounts(kind: Kind) {
+    let Some(mut place) = Place::start(kind) else {
+        return;
+    };
+    place
+        .admin
+        .must("CREATE USER narrow@'%' IDENTIFIED BY 'secret'");
+    place
+        .admin
+        .must("GRANT CREATE TEMPORARY TABLES ON app.* TO narrow@'%'");
+    place.admin.must("GRANT SELECT ON other.* TO narrow@'%'");
+    let mut session = Session::open(place.proxy.port(), "narrow", "secret", Some("other"));
+    session.must("CREATE TEMPORARY TABLE app.pad (id INT, a VARCHAR(40))");
+    let mut said = Vec::new();
+    for sql in [
+        "INSERT INTO app.pad (id, a) VALUES (1, {v})",
+        "INSERT INTO app.pad VALUES (2, {v})",
+        "UPDATE app.pad SET a = {v}",
+        "UPDATE app.pad SET `a$enc` = {v}",
+        "SELECT id FROM app.pad WHERE a = {v}",
+        "DELETE FROM app.pad WHERE a = {v}",
+    ] {
+        let sql = sql.replace("{v}", &format!("'{SECRET}'"));
+        said.push(session.run(&sql).map_err(|f| f.message));
+    }
+    // all of it works, or none
+    let is_refused = |said: &Result<Outcome, String>| {
+        said.as_ref().is_err_and(|message| message.contains("OS1"))
+    };
+    match kind {
+        Kind::MariaDb => assert!(said[0].is_ok() && said[4].is_ok(), "{said:?}"),
+        Kind::MySql => assert!(said.iter().all(is_refused), "{said:?}"),
+    }
+    let shown = session.run("SHOW CREATE TABLE app.pad").map(|o| o.text());
+    assert!(
+        !shown.as_deref().unwrap_or_default().contains("$enc"),
+        "{shown:?}"
+    );
+    session.must("DROP TEMPORARY TABLE app.pad");
+    drop(session);
+    place.nothing_leaked();
+}
+
+/// A view has a condition's constants in its text, like any other statement.
+fn accounts_that_see_no_columns(kind: Kind) {
+    let Some(mut place) = Place::start(kind) else {
+        return;
+    };
+    place
+        .admin
+        .must("CREATE USER narrow@'%' IDENTIFIED BY 'secret'");
+    place.admin.must("GRANT DELETE ON app.t TO narrow@'%'");
+    place.admin.must("GRANT ALL ON other.* TO narrow@'%'");
+    let mut session = Session::open(place.proxy.port(), "narrow", "secret", Some("other"));
+    for sql in [
+        "CREATE VIEW other.v AS SELECT id FROM app.t WHERE a = {v}",
+        "CREATE OR REPLACE VIEW other.v AS SELECT id FROM app.t WHERE a = {v}",
+        "CREATE TABLE other.made AS SELECT id FROM app.t WHERE a = {v}",
+        "SELECT id FROM app.t WHERE a = {v}",
+    ] {
+        let sql = sql.replace("{v}", &format!("'{SECRET}'"));
+        let failure = session.run(&sql).expect_err(&sql);
+        assert!(failure.message.contains("OS1"), "{sql}: {failure}");
+    }
+    let failure = session.must_fail("CREATE VIEW other.v AS SELECT id FROM app.t");
+    assert!([1054, 1142, 1143].contains(&failure), "{failure}");
+    drop(session);
+    place.nothing_leaked();
+}
