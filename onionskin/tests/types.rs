@@ -19,6 +19,9 @@ mod edges;
 #[path = "types/connections.rs"]
 mod connections;
 
+#[path = "types/digits.rs"]
+mod digits;
+
 #[path = "types/protocol.rs"]
 mod protocol;
 
@@ -37,6 +40,7 @@ use connections::{
     announced_collations, character_sets_of_connections,
     character_sets_that_stand_for_other_collations, conversions_are_the_servers,
 };
+use digits::real_numbers_with_digits;
 use documents::documents;
 use edges::{numbers_and_dates_at_their_edges, signed_zeros};
 use extended_metadata::{definitions_have_no_extension_on_mysql, what_mariadb_tells_besides};
@@ -65,6 +69,7 @@ on_both_servers!(
     announced_collations,
     character_sets_that_stand_for_other_collations,
     signed_zeros,
+    real_numbers_with_digits,
     a_wildcard_gives_what_a_type_can_have,
     uuid_and_inet_are_stored,
     uuid_and_inet_are_found,

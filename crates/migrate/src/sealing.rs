@@ -16,7 +16,7 @@ use onionskin_rowstream::session::Cell;
 use onionskin_schema::{Column, GramForm, PhysicalNames, Table};
 use onionskin_value::{
     Charset, Context, Family, FormatContext, Input, Kind, SqlType, StoreError, Stored, TimeZone,
-    format_binary, format_text, store,
+    format_text, store,
 };
 
 use crate::definition::Keys;
@@ -115,8 +115,7 @@ impl Side {
     /// What is read of it in `table`: a plain value, or all physical columns.
     fn expressions(&self, table: &str) -> Vec<String> {
         match &self.form {
-            // As a text, a FLOAT is shown with six digits only.
-            Form::Plain(name) if self.ty.kind == Kind::Float => {
+            Form::Plain(name) if self.ty.is_shown_inexactly() => {
                 vec![format!("{} * 1e0", column_of(table, name))]
             }
             // Members by their numbers, which are what is sealed.
@@ -269,11 +268,11 @@ fn plain_payload(
             }
         }
         Kind::Decimal { .. } => Input::Decimal(cell),
-        Kind::Float | Kind::Double => Input::Double(
-            text()?
-                .parse()
-                .map_err(|_| "a number is not understood".to_owned())?,
-        ),
+        Kind::Float | Kind::Double => {
+            let number = text()?.parse();
+            let number = number.map_err(|_| "a number is not understood".to_owned())?;
+            Input::Double(ty.taken(number))
+        }
         _ if ty.is_binary() || ty.is_bit() => Input::Bytes(cell),
         _ if ty.is_json_value() || ty.is_fixed_binary() => Input::Text {
             bytes: cell,
@@ -320,11 +319,10 @@ fn plain_constant(ty: &SqlType, payload: &[u8], family: Family, out: &mut String
         pad_char: false,
     };
     let mut bytes = Vec::new();
-    if ty.kind == Kind::Float {
-        format_binary(ty, payload, &context, &mut bytes).map_err(|error| error.to_string())?;
-        let bytes = bytes.try_into().map_err(|_| "a FLOAT has four bytes")?;
+    if ty.is_shown_inexactly() {
         // As a double it keeps all of its digits.
-        out.push_str(&format!("{:e}", f64::from(f32::from_le_bytes(bytes))));
+        let number = ty.real(payload).ok_or("a number is not understood")?;
+        out.push_str(&format!("{number:e}"));
         return Ok(());
     }
     format_text(ty, payload, &context, &mut bytes).map_err(|error| error.to_string())?;

@@ -235,7 +235,7 @@ impl Planner<'_> {
     /// The list or range that these constants are, if the kind of one may change what another
     /// means: for dates and times in both, for numbers that a double cannot hold in a BETWEEN,
     /// which compares all of them as doubles if one is, and for whole numbers in a list of MySQL's,
-    /// which forgets their signs beside others. `None` where the plan shows that they are
+    /// which forgets their signs beside others. Where the type has digits, it always matters. `None` where the plan shows that they are
     /// of one kind. Those with the word DATE or TIMESTAMP stand beside their like only.
     fn among(&self, column: &ColumnUse, list: &[&Expr], range: bool) -> Planned<Option<Among>> {
         let is_moment = |e: &&&Expr| matches!(self.constant(e), Some((_, Source::Moment { .. })));
@@ -253,7 +253,8 @@ impl Planner<'_> {
         let exact = matches!(ty.kind, Kind::BigInt(_) | Kind::Decimal { .. });
         let is_mysql = self.request.settings.family == Family::MySql;
         let forgets_signs = is_mysql && !range && ty.is_integer();
-        if !(ty.is_temporal() || range && exact || forgets_signs) || list.len() < 2 {
+        let kinds_matter = ty.is_temporal() || range && exact || forgets_signs;
+        if !(kinds_matter || ty.digits.is_some()) || list.len() < 2 {
             return None;
         }
         let mut literals = list.iter().filter_map(|e| match self.constant(e) {
@@ -286,7 +287,8 @@ impl Planner<'_> {
         };
         // MySQL: in a range, a moment before 1970 stands elsewhere beside the zero date
         let is_range_of_stamps = range && matches!(ty.kind, Kind::Timestamp { .. });
-        (!plain || is_date && !range || is_range_of_stamps).then_some(among)
+        let counts = is_date && !range || is_range_of_stamps || ty.digits.is_some();
+        (!plain || counts).then_some(among)
     }
 
     /// Refuses what `<` compares by name: members of ENUM and SET with anything but numbers.

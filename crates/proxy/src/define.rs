@@ -14,6 +14,9 @@ use crate::session::Session;
 /// MySQL's note about the width of a number.
 const WIDTH: &str = "Integer display width is deprecated and will be removed in a future release.";
 
+const DIGITS: &str = "Specifying number of digits for floating point data types is deprecated and will be removed in \
+                      a future release.";
+
 /// Whether a note is about how a definition is written. The copy of a table is not written.
 fn is_about_a_text(code: u16, message: &[u8]) -> bool {
     code == DUPLICATE_INDEX || code == DEPRECATED_SYNTAX && message == WIDTH.as_bytes()
@@ -38,6 +41,7 @@ fn deprecations(columns: &[NewColumn], family: Family) -> Vec<Warning> {
         for (holds, message) in [
             (ty.zerofill, ZEROFILL),
             (has_width, WIDTH),
+            (ty.digits.is_some(), DIGITS),
             (ty.unsigned && !ty.is_integer(), UNSIGNED),
         ] {
             if holds && family == Family::MySql {

@@ -65,6 +65,11 @@ pub fn format_text(
                 .write(out);
             zerofill(ty, start, out);
         }
+        Kind::Float | Kind::Double if ty.digits.is_some() => {
+            let value = payload::read_real(ty, payload).ok_or(FormatError::Malformed)?;
+            write_fixed(value, ty.real_decimals(), out);
+            zerofill(ty, start, out);
+        }
         Kind::Float => {
             write_float(
                 payload::read_f32(payload).ok_or(FormatError::Malformed)?,
@@ -348,8 +353,7 @@ fn zerofill(ty: &SqlType, start: usize, out: &mut Vec<u8>) {
     }
     let width = match ty.kind {
         Kind::Decimal { precision, scale } => usize::from(precision) + usize::from(scale > 0),
-        Kind::Float => 12,
-        Kind::Double => 22,
+        Kind::Float | Kind::Double => ty.real_width() as usize,
         _ => usize::from(ty.display_width()),
     };
     let missing = width.saturating_sub(out.len() - start);
@@ -363,6 +367,30 @@ pub(crate) fn write_double(value: f64, out: &mut Vec<u8>) {
     }
     let mut buffer = ryu::Buffer::new();
     write_scientific(buffer.format_finite(value).as_bytes(), out);
+}
+
+/// Appends a FLOAT(m,d) or DOUBLE(m,d) as the server prints it: with all of its decimal places. The
+/// shortest digits that read back as the same number have zeros behind them, if they are not too
+/// many (mode 5 of `dtoa` by David Gay, as in `my_fcvt`).
+fn write_fixed(value: f64, decimals: u8, out: &mut Vec<u8>) {
+    use std::io::Write as _;
+    if !value.is_finite() {
+        return;
+    }
+    let (start, wanted) = (out.len(), usize::from(decimals));
+    // writing to memory does not fail
+    let _ = write!(out, "{value}");
+    let point = out[start..].iter().position(|byte| *byte == b'.');
+    let has = point.map_or(0, |point| out.len() - start - point - 1);
+    if has > wanted {
+        out.truncate(start);
+        let _ = write!(out, "{value:.wanted$}");
+        return;
+    }
+    if point.is_none() && wanted > 0 {
+        out.push(b'.');
+    }
+    out.resize(out.len() + wanted - has, b'0');
 }
 
 /// Appends a float as the server prints it: six significant digits.

@@ -44,7 +44,7 @@ mod wire_type;
 pub use arithmetic::{Operator, add_sub};
 pub use charset::{Charset, Multi, Single, Wide};
 pub use collation::{Collation, default_collation};
-pub use compare::{Comparand, compare};
+pub use compare::{Comparand, compare, compare_by_digits};
 pub use context::{
     CompareError, Context, DateTimeParts, Input, LATEST_TIMESTAMP, LATEST_TIMESTAMP_UNSIGNED,
     Level, StoreError, Stored, TemporalKind, ValueError, Warning,
@@ -57,7 +57,9 @@ pub use store::store;
 pub use sum::{Sum, SumError, compare_numbers};
 pub use temporal::plain_moment;
 pub use time_zone::TimeZone;
-pub use types::{Family, Kind, OrderWidth, STRING_ORDER_BYTES, SqlType, TypeError, member_bytes};
+pub use types::{
+    Digits, Family, Kind, OrderWidth, STRING_ORDER_BYTES, SqlType, TypeError, member_bytes,
+};
 pub use weight::{WeightError, cmp, order_bytes, payload_from_order, weight};
 pub use wire_type::{
     FLAG_BINARY, FLAG_BLOB, FLAG_ENUM, FLAG_SET, FLAG_TIMESTAMP, FLAG_UNSIGNED, FLAG_ZEROFILL,

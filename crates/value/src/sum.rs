@@ -69,6 +69,10 @@ impl Sum {
                 scale: u32::from(scale),
                 ..Decimal::from_i128(0)
             }),
+            // with its digits, a sum is shown by rules of its own
+            Kind::Float | Kind::Double if ty.digits.is_some() => {
+                return Err(SumError::Unsupported);
+            }
             Kind::Float | Kind::Double => Total::Real(0.0),
             _ if ty.is_integer() => Total::Whole(0),
             _ => return Err(SumError::Unsupported),

@@ -69,8 +69,8 @@ impl SqlType {
                     u32::from(precision) + u32::from(scale > 0) + u32::from(!self.unsigned);
                 number(246, length, scale)
             }
-            Kind::Float => number(4, 12, 31),
-            Kind::Double => number(5, 22, 31),
+            Kind::Float => number(4, self.real_width(), self.real_decimals()),
+            Kind::Double => number(5, self.real_width(), self.real_decimals()),
             Kind::Year => WireType {
                 flags: FLAG_UNSIGNED | FLAG_ZEROFILL,
                 ..number(13, 4, 0)
@@ -160,7 +160,10 @@ impl SqlType {
                     wire.decimals = 39;
                 }
                 match self.kind {
-                    Kind::Float | Kind::Double => wire.length = 23,
+                    // digits of a double, a sign and a point
+                    Kind::Float | Kind::Double => {
+                        wire.length = self.digits.map_or(23, |d| 17 + u32::from(d.decimals));
+                    }
                     // seven digits and a sign, but not less than what the definition says
                     Kind::MediumInt(Some(width)) if !self.unsigned => {
                         wire.length = u32::from(width).max(8);

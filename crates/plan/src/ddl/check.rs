@@ -9,6 +9,7 @@ use std::ops::Range;
 use onionskin_schema::{CheckConstant, Comparison, Condition, MAX_CHECKS, NewColumn, same_name};
 use onionskin_value::{
     Charset, Comparand, Escape, Family, Input, Kind, LikePattern, SqlType, compare,
+    compare_by_digits,
 };
 
 use super::constant::context;
@@ -412,8 +413,13 @@ fn check_constant(constant: &CheckConstant, ty: &SqlType, family: Family) -> Res
         return Err("a date that is a matter of sql_mode");
     }
     let context = context("", family);
-    let compared = compare(ty, constant.input(), &context, &mut Vec::new());
+    let (mut exact, mut near) = (Vec::new(), Vec::new());
+    let compared = compare(ty, constant.input(), &context, &mut exact);
+    let by_digits = compare_by_digits(ty, constant.input(), &context, &mut near);
     match compared {
+        _ if by_digits != compared || near != exact => {
+            Err("a number that is near to one of FLOAT(m,d) or DOUBLE(m,d)")
+        }
         Ok(Comparand::Exact) => Ok(()),
         // what is no moment of the column's precision is a matter of the session's settings
         Ok(_) if !is_moment && !is_enum => Ok(()),

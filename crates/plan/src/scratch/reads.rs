@@ -166,9 +166,10 @@ pub(super) fn in_the_clear(column: &Column) -> Option<(Carried, String)> {
     let text = column.type_text.to_ascii_lowercase();
     let word: &str = text.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
     Some(match word {
+        // a FLOAT is shown in six digits, FLOAT(m,d) and DOUBLE(m,d) in as many as the type says
+        "double" if text.contains('(') => (Carried::Number, format!("({name} * 1e0)")),
         "tinyint" | "smallint" | "mediumint" | "int" | "integer" | "bigint" | "decimal"
         | "numeric" | "double" | "year" => (Carried::Number, name),
-        // a FLOAT is shown in six digits
         "float" => (Carried::Number, format!("({name} * 1e0)")),
         "bit" => (Carried::Number, format!("({name} + 0)")),
         "date" | "datetime" | "time" | "uuid" | "inet4" | "inet6" => (Carried::Quoted, name),

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use onionskin_schema::{Column, Default, KeyRole, Table};
-use onionskin_value::{Family, Kind};
+use onionskin_value::Family;
 use sqlparser::ast::{
     Assignment, AssignmentTarget, Delete, FromTable, Ident, ObjectName, Update, Visit,
 };
@@ -387,12 +387,12 @@ pub(super) fn has_simple_default(planner: &Planner<'_>, table: &Table, index: us
     }
 }
 
-/// Whether the text of a default may not be the default: of a FLOAT six digits are shown, and on
+/// Whether the text of a default may not be the default: of a FLOAT some digits are shown, and on
 /// MariaDB bytes that are no characters as `?`.
 fn is_shown_inexactly(column: &Column, text: &str, family: Family) -> bool {
     column.sql_type.is_none_or(|ty| {
         let lossy = family == Family::MariaDb && text.contains(['?', '\u{fffd}']);
-        ty.kind == Kind::Float || ty.is_binary() && lossy
+        ty.is_shown_inexactly() || ty.is_binary() && lossy
     })
 }
 

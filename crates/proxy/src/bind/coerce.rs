@@ -2,7 +2,8 @@
 
 use onionskin_plan::{Among, Source, errors};
 use onionskin_value::{
-    Charset, Comparand, Context, Family, Input, Kind, SqlMode, TimeZone, compare,
+    Charset, Comparand, CompareError, Context, Family, Input, Kind, SqlMode, TimeZone, compare,
+    compare_by_digits,
 };
 
 use super::given::{Given, Origin, Wanted};
@@ -35,8 +36,9 @@ impl<'a> Binder<'a> {
             return Err(unlike("constants of several kinds in IN or BETWEEN"));
         }
         self.as_doubles = self.together == Together::AsDoubles;
+        self.beside_others = true;
         let bound = self.coerce(column, source, false, row);
-        self.as_doubles = false;
+        (self.as_doubles, self.beside_others) = (false, false);
         let is_beyond = matches!(bound, Ok(Bound::BelowAll | Bound::AboveAll));
         if self.forgets_signs && is_beyond {
             return Err(unlike("numbers of both signs beside other constants in IN"));
@@ -148,7 +150,11 @@ impl<'a> Binder<'a> {
             }
             other => other,
         };
-        match compare(wanted.ty, input, &ctx, payload) {
+        let compared = match wanted.ty.digits {
+            None => compare(wanted.ty, input, &ctx, payload),
+            Some(_) => self.by_digits(wanted, input, &ctx, payload)?,
+        };
+        match compared {
             Ok(Comparand::Null) => Ok(Bound::Null),
             Ok(Comparand::Exact) => Ok(Bound::Exact),
             Ok(Comparand::Between) => Ok(Bound::Between),
@@ -159,6 +165,51 @@ impl<'a> Binder<'a> {
                 format!("{} ({e})", wanted.used.path()),
             )),
         }
+    }
+
+    /// A number beside FLOAT(m,d) or DOUBLE(m,d). How near is equal depends on where it stands, and
+    /// for parameters on what the server takes them for.
+    #[cold]
+    fn by_digits(
+        &self,
+        wanted: &Wanted<'a>,
+        input: Input<'_>,
+        ctx: &Context<'_>,
+        payload: &mut Vec<u8>,
+    ) -> Outcome<Result<Comparand, CompareError>> {
+        let is_bound = match wanted.source {
+            Source::Literal { index, .. } => self.values.is_bound(index),
+            _ => false,
+        };
+        let (mut near, mut exact) = (Vec::new(), Vec::new());
+        let by_digits = compare_by_digits(wanted.ty, input, ctx, &mut near);
+        let by_itself = compare(wanted.ty, input, ctx, &mut exact);
+        let is_same = by_digits == by_itself && near == exact;
+        let in_range = self.among.is_some_and(|(_, among)| among.range);
+        let (in_range, in_list) = match self.beside_others {
+            true => (in_range, !in_range),
+            false => (false, false),
+        };
+        // MySQL makes a FLOAT of such a constant first, if not too much is lost by its measure
+        let is_made_float = self.state.family == Family::MySql
+            && wanted.ty.kind == Kind::Float
+            && !in_list
+            && (by_digits == Ok(Comparand::Between) || (in_range && !is_same));
+        if is_made_float || (!is_same && is_bound) {
+            return Err(Failure::refused(
+                &errors::VALUE,
+                format!(
+                    "{} (a number that is near to one of it)",
+                    wanted.used.path()
+                ),
+            ));
+        }
+        let (compared, bytes) = match self.beside_others {
+            true => (by_itself, exact),
+            false => (by_digits, near),
+        };
+        payload.extend_from_slice(&bytes);
+        Ok(compared)
     }
 
     /// What coercion depends on, for a value that comes from there.

@@ -117,6 +117,8 @@ pub(crate) struct Binder<'a> {
     forgets_signs: bool,
     /// The number that is compared stands beside a double, or beside a text that is read as one.
     as_doubles: bool,
+    /// The constant that is compared stands in a list or a range.
+    beside_others: bool,
     pub plain_parameters: PlainParameters,
     /// Bound dates and times are refused where the text cannot say them: see
     /// [`Binder::check_moment`].
@@ -155,6 +157,7 @@ impl<'a> Binder<'a> {
             together: Together::Alike,
             forgets_signs: false,
             as_doubles: false,
+            beside_others: false,
             plain_parameters: PlainParameters::Literals,
             checks_moments: false,
         }

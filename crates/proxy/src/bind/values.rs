@@ -70,6 +70,12 @@ impl<'a> Values<'a> {
         literal.is_some_and(|l| l.kind == LiteralKind::Parameter)
     }
 
+    /// Whether a literal is a parameter or a variable's value.
+    pub(super) fn is_bound(&self, index: usize) -> bool {
+        let literal = self.literals.get(index);
+        literal.is_some_and(|l| l.kind == LiteralKind::Parameter || self.variable(l).is_some())
+    }
+
     /// Whether a parameter is bound to an integer.
     pub(super) fn is_integer(&self, n: usize) -> bool {
         let value = self.params.get(n).map(|param| &param.value);

@@ -4,7 +4,7 @@ use onionskin_plan::{Carried, ColumnUse, ScratchColumn, ScratchRead, TOO_LONG, e
 use onionskin_schema::{
     Column, Default, DefaultLiteral, KeyRole, default_collation, default_sql, time_fraction,
 };
-use onionskin_value::{Charset, Family, FormatContext, Kind, TimeZone, format_binary, format_text};
+use onionskin_value::{Charset, Family, FormatContext, Kind, TimeZone, format_text};
 
 use super::documents::Documents;
 use crate::error::{Failure, Outcome, too_long};
@@ -527,11 +527,10 @@ impl<'r> Loader<'r> {
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
         match ty.kind {
-            Kind::Float => {
-                format_binary(ty, payload, &ctx, &mut text).map_err(damaged)?;
-                let bytes = <[u8; 4]>::try_from(text.as_slice());
-                let bytes = bytes.map_err(|_| Failure::refused(&errors::TAMPERED, used.path()))?;
-                let value = f64::from(f32::from_le_bytes(bytes));
+            _ if ty.is_shown_inexactly() => {
+                let value = ty.real(payload);
+                let value =
+                    value.ok_or_else(|| Failure::refused(&errors::TAMPERED, used.path()))?;
                 self.sql.extend_from_slice(format!("{value:e}").as_bytes());
             }
             // by number: names are looked up by rules of their own, and 0 has none

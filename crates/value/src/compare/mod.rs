@@ -1,7 +1,10 @@
 //! Comparing: what a constant means beside a column in a condition.
 
+mod digits;
 mod enumerated;
 mod temporal;
+
+pub use digits::compare_by_digits;
 
 use crate::charset::Charset;
 use crate::context::{CompareError, Context, Input};

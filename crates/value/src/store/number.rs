@@ -485,20 +485,13 @@ fn put_real(
     report: &mut Report<'_, '_>,
     out: &mut Vec<u8>,
 ) -> Result<(), StoreError> {
-    let mut value = value;
-    if ty.unsigned && value < 0.0 {
+    let (value, is_out_of_range) = ty.rounded(value);
+    if is_out_of_range {
         report.warn(Condition::OutOfRange)?;
-        value = 0.0;
     }
-    if ty.kind == Kind::Float {
-        let most = f64::from(f32::MAX);
-        if value.abs() > most {
-            report.warn(Condition::OutOfRange)?;
-            value = value.clamp(-most, most);
-        }
-        payload::write_f32(value as f32, out);
-    } else {
-        payload::write_f64(value, out);
+    match ty.kind {
+        Kind::Float => payload::write_f32(value as f32, out),
+        _ => payload::write_f64(value, out),
     }
     Ok(())
 }

@@ -7,9 +7,11 @@
 //! | `written` | a type's text as name, numbers and attributes |
 //! | `parse` | the type that such a text means |
 //! | `error` | why it means none that can be handled |
+//! | `digits` | the digits of FLOAT(m,d) and DOUBLE(m,d) |
 //! | `print` | the text that each family of servers shows |
 //! | `lengths` | the lengths of payloads, weights and order keys |
 
+mod digits;
 mod error;
 mod family;
 mod lengths;
@@ -21,6 +23,8 @@ use crate::charset::Charset;
 use crate::collation::Collation;
 use crate::members::Members;
 
+pub use digits::Digits;
+pub(crate) use digits::power_of_ten;
 pub use error::TypeError;
 pub use family::Family;
 pub use lengths::{OrderWidth, STRING_ORDER_BYTES, member_bytes};
@@ -75,6 +79,8 @@ pub struct SqlType {
     pub unsigned: bool,
     /// ZEROFILL, for numbers.
     pub zerofill: bool,
+    /// The digits of FLOAT(m,d) and DOUBLE(m,d); `None` for all others.
+    pub digits: Option<Digits>,
     /// The collation of CHAR, VARCHAR, TEXT, ENUM and SET types, and of JSON where that is text
     /// (MariaDB); `None` for all others.
     pub collation: Option<Collation>,
@@ -87,6 +93,7 @@ impl SqlType {
             kind,
             unsigned: false,
             zerofill: false,
+            digits: None,
             collation: None,
         }
     }

@@ -1,7 +1,7 @@
 //! The type that a text means, as it stands in a column definition.
 
 use super::written::Written;
-use super::{Kind, SqlType, TypeError};
+use super::{Digits, Kind, SqlType, TypeError};
 use crate::charset::Charset;
 use crate::collation::Collation;
 use crate::members::{BadMembers, Members};
@@ -118,10 +118,23 @@ fn floating(written: &Written<'_>) -> Result<Kind, TypeError> {
     match (written.name, bits, places) {
         ("float" | "float4", None | Some(..=24), None) => Ok(Kind::Float),
         ("float", Some(..=53), None) => Ok(Kind::Double),
+        ("float" | "float4", Some(_), Some(_)) => Ok(Kind::Float),
         ("double" | "real" | "float8", None, _) => Ok(Kind::Double),
-        // FLOAT(M,D) and DOUBLE(M,D) round to D places on the way in by rules of their own.
+        ("double" | "real" | "float8", Some(_), Some(_)) => Ok(Kind::Double),
         _ => Err(written.unsupported()),
     }
+}
+
+/// The digits of FLOAT(m,d) and DOUBLE(m,d).
+fn digits(kind: Kind, written: &Written<'_>) -> Result<Option<Digits>, TypeError> {
+    let (Kind::Float | Kind::Double, [Some(all), Some(decimals)]) = (kind, written.numbers) else {
+        return Ok(None);
+    };
+    let all = written.within(all, 255)?;
+    Ok(Some(Digits {
+        all: all as u8,
+        decimals: written.within(decimals, 30.min(all))? as u8,
+    }))
 }
 
 /// BIT, of one bit unless more are given.
@@ -198,6 +211,7 @@ fn with_attributes(kind: Kind, written: &Written<'_>) -> Result<SqlType, TypeErr
     Ok(SqlType {
         unsigned: written.unsigned,
         zerofill: written.zerofill,
+        digits: digits(kind, written)?,
         ..plain
     })
 }

@@ -14,8 +14,8 @@ impl SqlType {
             | Kind::Int(_)
             | Kind::BigInt(_) => self.integer_to_sql(family),
             Kind::Decimal { precision, scale } => format!("decimal({precision},{scale})"),
-            Kind::Float => "float".to_owned(),
-            Kind::Double => "double".to_owned(),
+            Kind::Float => self.with_digits("float"),
+            Kind::Double => self.with_digits("double"),
             Kind::Char { chars } => format!("char({chars})"),
             Kind::VarChar { chars } => format!("varchar({chars})"),
             Kind::TinyText => "tinytext".to_owned(),
@@ -52,6 +52,13 @@ impl SqlType {
             text.push_str(" zerofill");
         }
         text
+    }
+
+    fn with_digits(&self, name: &str) -> String {
+        match self.digits {
+            Some(digits) => format!("{name}({},{})", digits.all, digits.decimals),
+            None => name.to_owned(),
+        }
     }
 
     fn integer_to_sql(&self, family: Family) -> String {

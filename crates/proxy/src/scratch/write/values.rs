@@ -46,7 +46,7 @@ fn stored(
     let input = match carried {
         Carried::Number if matches!(ty.kind, Kind::Float | Kind::Double) => {
             let text = std::str::from_utf8(cell).map_err(|_| unfit(used))?;
-            Input::Double(text.parse().map_err(|_| unfit(used))?)
+            Input::Double(ty.taken(text.parse().map_err(|_| unfit(used))?))
         }
         Carried::Number => match std::str::from_utf8(cell).map(str::parse::<u64>) {
             Ok(Ok(magnitude)) => Input::Integer {
@@ -106,6 +106,14 @@ pub(super) fn put_literal(
     }
     let ty = type_of(used)?;
     match ty.kind {
+        Kind::Float | Kind::Double if ty.digits.is_some() => {
+            let number = std::str::from_utf8(cell)
+                .ok()
+                .and_then(|text| text.parse().ok());
+            let number = ty.taken(number.ok_or_else(|| unfit(used))?);
+            out.extend_from_slice(format!("{number:e}").as_bytes());
+            Ok(())
+        }
         Kind::Float | Kind::Double => {
             put_carried(carried, used, cell, out)?;
             if !cell.contains(&b'e') {
