@@ -47,7 +47,7 @@ fn start(kind: Kind) -> Option<Server> {
 
 /// Every type that has something special about it.
 const WIDE: &str = "CREATE TABLE app.t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, \
-    i BIGINT UNSIGNED, dc DECIMAL(20,5), f FLOAT, d DOUBLE, dt DATETIME(6), ts TIMESTAMP(3) NULL, da DATE, ti TIME(2), y YEAR, \
+    i BIGINT UNSIGNED, dc DECIMAL(20,5), f FLOAT, d DOUBLE, fd FLOAT(8,2), dd DOUBLE(12,3), dt DATETIME(6), ts TIMESTAMP(3) NULL, da DATE, ti TIME(2), y YEAR, \
     c CHAR(10), v VARCHAR(50) CHARACTER SET latin1, tx TEXT, b BINARY(6), vb VARBINARY(20), bl BLOB, j JSON, \
     e ENUM('a','b'), s SET('x','y','z'), bt BIT(10), u INT NOT NULL, g INT AS (u + 1) STORED, UNIQUE KEY (u), KEY (v)) \
     DEFAULT CHARSET=utf8mb4";
@@ -57,13 +57,13 @@ fn fill(session: &mut Session, rows: u32) {
     session.must("SET SESSION time_zone = '+02:00'");
     for id in 0..rows {
         let values = match (id + 1) % 4 {
-            0 => "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL".to_owned(),
-            1 => format!("18446744073709551615, -12345.67890, 1.1, 0.1, '0000-00-00 00:00:00', '2038-01-19 03:14:07.123', '0000-00-00', '-838:59:59.00', 1901, 'abc  ', x'e4f6', 'Grüße 🎉 {id}', x'0102', x'00ff', x'270a5c00', '{{\"a\": [1, 2.5, null, \"x\"]}}', 'a', 'x,z', b'1000000001'"),
-            2 => format!("{id}, 0.00001, 16777217, -0.0, '2024-02-29 23:59:59.999999', '1971-01-01 00:00:01', '9999-12-31', '12:34:56.78', 2155, '', '', '', x'', x'', x'', '[]', 'b', '', b'0'"),
-            _ => format!("{id}, 99999999999999.99999, 3.4e38, 1.7976931348623157e308, '2020-02-31 10:00:00', NOW(3), '2020-02-00', '00:00:00', 0, 'ẞ', 'it''s', REPEAT('long ', 500), x'ffffffffffff', x'00', REPEAT('b', 3000), '\"text\"', 'b', 'y', b'11'"),
+            0 => "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL".to_owned(),
+            1 => format!("18446744073709551615, -12345.67890, 1.1, 0.1, 3.14159, 2.71828, '0000-00-00 00:00:00', '2038-01-19 03:14:07.123', '0000-00-00', '-838:59:59.00', 1901, 'abc  ', x'e4f6', 'Grüße 🎉 {id}', x'0102', x'00ff', x'270a5c00', '{{\"a\": [1, 2.5, null, \"x\"]}}', 'a', 'x,z', b'1000000001'"),
+            2 => format!("{id}, 0.00001, 16777217, -0.0, 999999.99, -0.0004, '2024-02-29 23:59:59.999999', '1971-01-01 00:00:01', '9999-12-31', '12:34:56.78', 2155, '', '', '', x'', x'', x'', '[]', 'b', '', b'0'"),
+            _ => format!("{id}, 99999999999999.99999, 3.4e38, 1.7976931348623157e308, -999999.99, 123456.7895, '2020-02-31 10:00:00', NOW(3), '2020-02-00', '00:00:00', 0, 'ẞ', 'it''s', REPEAT('long ', 500), x'ffffffffffff', x'00', REPEAT('b', 3000), '\"text\"', 'b', 'y', b'11'"),
         };
         let sql = format!(
-            "INSERT INTO app.t (id, u, i, dc, f, d, dt, ts, da, ti, y, c, v, tx, b, vb, bl, j, e, s, bt) VALUES ({id}, {}, {values})",
+            "INSERT INTO app.t (id, u, i, dc, f, d, fd, dd, dt, ts, da, ti, y, c, v, tx, b, vb, bl, j, e, s, bt) VALUES ({id}, {}, {values})",
             id + 1_000_000
         );
         session.must(&sql);
@@ -75,7 +75,7 @@ fn dump(session: &mut Session, table: &str) -> Vec<String> {
     session.must("SET SESSION time_zone = '+00:00'");
     session.must("USE app");
     let sql = format!(
-        "SELECT CONCAT_WS('|', id, IFNULL(i,'N'), IFNULL(dc,'N'), IFNULL(f*1e0,'N'), IFNULL(d,'N'), IFNULL(dt,'N'), IFNULL(ts,'N'), IFNULL(da,'N'), \
+        "SELECT CONCAT_WS('|', id, IFNULL(i,'N'), IFNULL(dc,'N'), IFNULL(f*1e0,'N'), IFNULL(d,'N'), IFNULL(fd*1e0,'N'), IFNULL(dd*1e0,'N'), IFNULL(dt,'N'), IFNULL(ts,'N'), IFNULL(da,'N'), \
          IFNULL(ti,'N'), IFNULL(y,'N'), IFNULL(HEX(c),'N'), IFNULL(HEX(v),'N'), IFNULL(HEX(tx),'N'), IFNULL(HEX(b),'N'), IFNULL(HEX(vb),'N'), \
          IFNULL(HEX(bl),'N'), IFNULL(j,'N'), IFNULL(e+0,'N'), IFNULL(s+0,'N'), IFNULL(bt+0,'N'), g, u) FROM {table} ORDER BY id"
     );

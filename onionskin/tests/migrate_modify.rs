@@ -73,6 +73,8 @@ const CHANGES: &[(&str, &[&str], &str)] = &[
         "TIMESTAMP NULL COMMENT 'new'",
     ),
     ("DOUBLE", &["0.1", "-1e300"], "DOUBLE NOT NULL"),
+    ("DOUBLE(8,2)", &["3.14159", "-0.5"], "DOUBLE(8,2) NOT NULL"),
+    ("FLOAT(8,2)", &["99999.99", "0.25"], "FLOAT(8,2) NOT NULL"),
 ];
 
 /// A server whose table `app.t` has protected columns and `app.p` the same ones unprotected, a
