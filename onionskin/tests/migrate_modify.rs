@@ -73,8 +73,16 @@ const CHANGES: &[(&str, &[&str], &str)] = &[
         "TIMESTAMP NULL COMMENT 'new'",
     ),
     ("DOUBLE", &["0.1", "-1e300"], "DOUBLE NOT NULL"),
-    ("DOUBLE(8,2)", &["3.14159", "-0.5"], "DOUBLE(8,2) NOT NULL"),
-    ("FLOAT(8,2)", &["99999.99", "0.25"], "FLOAT(8,2) NOT NULL"),
+    (
+        "DOUBLE(8,2)",
+        &["3.14159", "-0.5"],
+        "DOUBLE(8,2) COMMENT 'two places'",
+    ),
+    (
+        "FLOAT(8,2)",
+        &["99999.99", "0.25"],
+        "FLOAT(8,2) DEFAULT 1.5",
+    ),
 ];
 
 /// A server whose table `app.t` has protected columns and `app.p` the same ones unprotected, a
