@@ -49,7 +49,7 @@ use fixed_binary::{
     uuid_and_inet_are_stored, uuid_and_inet_name_rows, uuid_and_inet_without_an_engine,
     uuids_of_mixed_versions,
 };
-use members::members_of_enum_and_set;
+use members::{members_of_bytes_are_defined, members_of_enum_and_set};
 use onionskin_testkit::*;
 use protocol::{cursors_and_long_data, statements_in_texts};
 use wildcards::a_wildcard_gives_what_a_type_can_have;
@@ -58,6 +58,7 @@ on_both_servers!(
     definitions_have_no_extension_on_mysql,
     what_mariadb_tells_besides,
     members_of_enum_and_set,
+    members_of_bytes_are_defined,
     bits,
     documents,
     numbers_and_dates_at_their_edges,

@@ -196,7 +196,7 @@ mod tests {
                 "w",
             ),
             (
-                "SELECT * FROM (t), (u) JOIN (v) ON 1 WHERE 1 = (SELECT 1 FROM x)",
+                "SELECT * FROM t, (u JOIN v ON 1) WHERE 1 = (SELECT 1 FROM x)",
                 "t u v x",
             ),
             ("TABLE a.t UNION SELECT 1 FROM u", "a.t u"),

@@ -108,7 +108,8 @@ pub(crate) fn default_cell(
     };
     let column_type = sql_type.to_sql(family);
     let data_type = data_type_of(&column_type);
-    if family == Family::MySql && is_binary(data_type) && !value.is_empty() {
+    let has_bytes = sql_type.collation.is_some_and(|c| c.name() == "binary");
+    if family == Family::MySql && (is_binary(data_type) || has_bytes) && !value.is_empty() {
         // MySQL prints the bytes as a C string.
         let end = value.iter().position(|&byte| byte == 0);
         let shown = &value[..end.unwrap_or(value.len())];

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use onionskin_value::Family;
+
 use crate::{
     computed::{extra, time_fraction},
     ddl::gram_index_name,
@@ -84,7 +86,8 @@ pub fn show_columns_row<'a>(
             2,
             sql_type
                 .collation
-                .map(|collation| collation.name().to_owned()),
+                .map(|collation| collation.name().to_owned())
+                .filter(|name| name != "binary" || dialect.family == Family::MariaDb),
         ));
         cells.push((8, Some(column.comment.clone())));
     }

@@ -127,7 +127,8 @@ fn column_line(
         let name = collation.name();
         let differs = table_collation != Some(name);
         let (show_charset, show_collation) = match family {
-            Family::MariaDb => (differs, differs),
+            // one that is all of its character set is not named
+            Family::MariaDb => (differs, differs && name != "binary"),
             Family::MySql => {
                 let explicit = column.explicit_collation;
                 let is_default = default_collation(charset_of(name), family) == name;

@@ -69,7 +69,10 @@ impl TypeFacts {
     /// The facts of a logical type on this family of servers.
     pub(crate) fn new(sql_type: &SqlType, family: Family) -> Self {
         let column_type = sql_type.to_sql(family);
-        let collation = sql_type.collation.filter(|c| c.name() != "binary");
+        let collation = sql_type.collation.filter(|c| {
+            let is_shown = sql_type.is_enumerated() && family == Family::MariaDb;
+            is_shown || c.name() != "binary"
+        });
         let mut facts = Self {
             data_type: data_type_of(&column_type).to_owned(),
             character_set: collation.map(|c| c.charset().name().to_owned()),

@@ -199,7 +199,8 @@ impl SqlType {
     }
 
     fn wire_string(&self, results_charset: u16) -> WireType {
-        let collation = self.collation;
+        // members of bytes are sent as they are
+        let collation = self.collation.filter(|c| c.charset() != Charset::Binary);
         // Lengths are told for the charset that the cells are in, even for types that count bytes.
         let (charset, most) = match (collation, results_charset) {
             (None, _) | (Some(_), BINARY_CHARSET) => (BINARY_CHARSET, 1),

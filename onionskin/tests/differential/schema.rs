@@ -20,6 +20,12 @@ pub enum Type {
     },
     Float,
     Double,
+    /// FLOAT(m,d) or DOUBLE(m,d).
+    Real {
+        double: bool,
+        digits: u32,
+        scale: u32,
+    },
     Char(u32),
     VarChar(u32),
     Text,
@@ -103,13 +109,17 @@ impl Type {
     pub fn is_number(self) -> bool {
         matches!(
             self,
-            Type::Int { .. } | Type::Decimal { .. } | Type::Float | Type::Double
+            Type::Int { .. }
+                | Type::Decimal { .. }
+                | Type::Float
+                | Type::Double
+                | Type::Real { .. }
         )
     }
 
     /// Numbers whose sum depends on the order of adding.
     pub fn is_approximate(self) -> bool {
-        matches!(self, Type::Float | Type::Double)
+        matches!(self, Type::Float | Type::Double | Type::Real { .. })
     }
 
     fn sql(self) -> String {
@@ -138,6 +148,14 @@ impl Type {
             }
             Type::Float => "FLOAT".into(),
             Type::Double => "DOUBLE".into(),
+            Type::Real {
+                double,
+                digits,
+                scale,
+            } => {
+                let name = if double { "DOUBLE" } else { "FLOAT" };
+                format!("{name}({digits},{scale})")
+            }
             Type::Char(n) => format!("CHAR({n})"),
             Type::VarChar(n) => format!("VARCHAR({n})"),
             Type::Text => "TEXT".into(),
@@ -193,6 +211,16 @@ impl Type {
             Type::Decimal { .. } | Type::Year | Type::Blob if random.has_rare_types() => Type::Enum,
             Type::Binary(_) | Type::Time(_) if random.has_rare_types() => Type::Set,
             Type::VarBinary(n) if random.has_rare_types() => Type::Bit(n),
+            Type::Float | Type::Double if random.has_rare_types() => {
+                let mut aside = random.aside();
+                let (digits, scale) =
+                    aside.pick(&[(8, 2), (8, 2), (5, 0), (3, 3), (12, 4), (20, 10)]);
+                Type::Real {
+                    double: common == Type::Double,
+                    digits,
+                    scale,
+                }
+            }
             other => other,
         }
     }

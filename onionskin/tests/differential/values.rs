@@ -246,6 +246,13 @@ pub fn ordinary(random: &mut Random, column: &Column) -> Literal {
             f64::MIN_POSITIVE,
             3.0,
         ])),
+        // some fit, and some are rounded
+        Type::Real { digits, scale, .. } if random.chance(60) => {
+            decimal(random, digits, scale, false)
+        }
+        Type::Real { .. } => Literal::double(random.pick(&[
+            0.0, 1.0, -1.0, 0.5, 0.125, 3.14159, 999_999.99, 1e10, -2.5e-7, 99.995, 0.1, 3.0,
+        ])),
         Type::Char(limit) | Type::VarChar(limit) => word(random, column.collation, limit as usize),
         Type::Text => word(random, column.collation, 200),
         Type::Binary(limit) | Type::VarBinary(limit) => blob(random, limit as usize),
@@ -344,7 +351,11 @@ fn risky(random: &mut Random, column: &Column) -> Literal {
         ]))
     };
     let found = match column.ty {
-        Type::Int { .. } | Type::Decimal { .. } | Type::Float | Type::Double => {
+        Type::Int { .. }
+        | Type::Decimal { .. }
+        | Type::Float
+        | Type::Double
+        | Type::Real { .. } => {
             if random.chance(60) {
                 number(random)
             } else {

@@ -6,7 +6,8 @@ const MEMBERS: &str = "
 CREATE TABLE t (id INT PRIMARY KEY, \
  s ENUM('red','Green','it''s','x y','blü') {}, q ENUM('red','Green','it''s','x y','blü') NOT NULL DEFAULT 'Green' {eq}, \
  r ENUM('red','Green','it''s','x y','blü') NOT NULL {range}, ss SET('a','B','c d','é') {}, sq SET('a','B','c d','é') {eq}, \
- sr SET('a','B','c d','é') DEFAULT 'a,B' {range}, b ENUM('a','A','1') COLLATE utf8mb4_bin {eq, range}, l ENUM('é','€') CHARACTER SET latin1 {eq}, p ENUM('z','y') DEFAULT 'y', ps SET('u','v') COLLATE utf8mb4_bin, \
+ sr SET('a','B','c d','é') DEFAULT 'a,B' {range}, b ENUM('a','A','1') COLLATE utf8mb4_bin {eq, range}, l ENUM('é','€') CHARACTER SET latin1 {eq}, y ENUM('red','Green','it''s','2x') CHARACTER SET binary {eq}, ys SET('a','B','c d') CHARACTER SET binary {eq, range}, \
+ p ENUM('z','y') DEFAULT 'y', ps SET('u','v') COLLATE utf8mb4_bin, \
  KEY (q), KEY (r), KEY (sq)) COLLATE utf8mb4_general_ci";
 
 pub fn members_of_enum_and_set(kind: Kind) {
@@ -27,13 +28,42 @@ pub fn members_of_enum_and_set(kind: Kind) {
     // The value that stands for errors cannot be carried to a scratch engine of MariaDB's; and on
     // MySQL a text that is no member finds its rows, if there is an index.
     pair.compare_text("SELECT MIN(q) FROM t");
-    let bad = "SELECT GROUP_CONCAT(id) FROM t WHERE s = '' OR q = '' OR r = ''";
+    let bad = "SELECT GROUP_CONCAT(id) FROM t WHERE s = '' OR q = '' OR r = '' OR y = ''";
     let bad = pair.plain.text(bad).expect("numbers");
     pair.both(&format!("DELETE FROM t WHERE id IN ({bad})"));
     members_are_found_and_grouped(kind, &mut pair, &mut refused);
     members_are_joined_and_shown(&mut pair);
     at_most(&refused, 0);
     pair.conclude(usize::from(kind == Kind::MariaDb));
+}
+
+/// As MediaWiki makes its tables.
+pub fn members_of_bytes_are_defined(kind: Kind) {
+    let Some(mut pair) = Pair::with_engine(kind, "") else {
+        return;
+    };
+    for definition in [
+        "a ENUM('UNKNOWN','BITMAP') DEFAULT NULL {eq}, b VARBINARY(20) {eq}) DEFAULT CHARSET=binary",
+        "a ENUM('UNKNOWN','BITMAP') NOT NULL DEFAULT 'BITMAP' {}, s SET('x','y') DEFAULT 'x,y' {eq}) DEFAULT CHARACTER SET binary",
+        "a ENUM('UNKNOWN','BITMAP') CHARACTER SET binary {eq}) DEFAULT CHARSET=utf8mb4",
+        "a ENUM('u','v') CHARACTER SET latin1 {eq}, s SET('x','y') COLLATE binary {}) DEFAULT CHARSET=latin1",
+    ] {
+        pair.same(&format!(
+            "CREATE TABLE made (id INT PRIMARY KEY, {definition}"
+        ));
+        pair.same("SHOW CREATE TABLE made");
+        pair.same("SHOW FULL COLUMNS FROM made");
+        pair.same(
+            "SELECT COLUMN_NAME, COLUMN_TYPE, CHARACTER_SET_NAME, COLLATION_NAME, CHARACTER_MAXIMUM_LENGTH, CHARACTER_OCTET_LENGTH \
+             FROM information_schema.COLUMNS WHERE TABLE_NAME = 'made' ORDER BY ORDINAL_POSITION",
+        );
+        pair.both("INSERT INTO made (id, a) VALUES (1, 2), (2, 1), (3, DEFAULT)");
+        pair.compare("SELECT * FROM made ORDER BY id", &[]);
+        pair.both("DROP TABLE made");
+    }
+    let refused = "CREATE TABLE made (id INT PRIMARY KEY, a ENUM('é') CHARACTER SET binary ENCRYPTED FOR (eq))";
+    pair.protected.must_fail(refused);
+    pair.conclude(0);
 }
 
 fn values_are_stored_alike(pair: &mut Pair, refused: &mut Vec<String>) {
@@ -60,7 +90,7 @@ fn values_are_stored_alike(pair: &mut Pair, refused: &mut Vec<String>) {
             "_latin1'red'",
             "TRUE",
         ] {
-            for column in ["s", "q", "r"] {
+            for column in ["s", "q", "r", "y"] {
                 let set = ids.insert("t", column, value);
                 write(pair, refused, "t", &set, &[]);
             }
@@ -69,7 +99,7 @@ fn values_are_stored_alike(pair: &mut Pair, refused: &mut Vec<String>) {
             "'a'", "'b,A'", "'a,x'", "'c d,é'", "''", "3", "16", "-1", "'5'", "'a,,b'", "NULL",
             "DEFAULT", "'x'", "'a,a '", "2e0",
         ] {
-            for column in ["ss", "sq", "sr"] {
+            for column in ["ss", "sq", "sr", "ys"] {
                 let set = ids.insert("t", column, value);
                 write(pair, refused, "t", &set, &[]);
             }
@@ -84,6 +114,10 @@ fn values_are_stored_alike(pair: &mut Pair, refused: &mut Vec<String>) {
             ("sq", Value::from(9)),
             ("sr", Value::from("c d,x")),
             ("s", Value::from(2)),
+            ("y", Value::from("red")),
+            ("y", Value::from("red ")),
+            ("y", Value::from(b"Green".as_slice())),
+            ("ys", Value::from("B,a")),
         ] {
             let insert = ids.insert("t", column, "?");
             write(pair, refused, "t", &insert, &[value]);
@@ -117,7 +151,7 @@ fn values_are_stored_alike(pair: &mut Pair, refused: &mut Vec<String>) {
 }
 
 fn members_are_found_and_grouped(kind: Kind, pair: &mut Pair, refused: &mut Vec<String>) {
-    for column in ["s", "q", "r", "ss", "sq", "sr", "b", "l"] {
+    for column in ["s", "q", "r", "ss", "sq", "sr", "b", "l", "y", "ys"] {
         for sql in [
             format!("SELECT {column}, COUNT(*) FROM t GROUP BY {column} ORDER BY {column}"),
             format!("SELECT DISTINCT {column} FROM t ORDER BY {column} DESC"),
@@ -189,6 +223,6 @@ fn members_are_joined_and_shown(pair: &mut Pair) {
     );
     for results in ["latin1", "utf8mb3", "ascii"] {
         pair.run(&format!("SET character_set_results = {results}"));
-        pair.compare("SELECT s, q, ss, l FROM t ORDER BY id", &[]);
+        pair.compare("SELECT s, q, ss, l, y, ys FROM t ORDER BY id", &[]);
     }
 }

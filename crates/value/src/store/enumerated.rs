@@ -107,8 +107,11 @@ fn converted(bytes: &[u8], source: Charset, target: Charset) -> Result<Cow<'_, [
     Ok(out.into())
 }
 
-/// The text without spaces at its end, which no collation counts here.
-fn trimmed(text: &[u8]) -> &[u8] {
+/// The text without spaces at its end, which no collation counts here but that of bytes.
+fn trimmed(text: &[u8], charset: Charset) -> &[u8] {
+    if charset == Charset::Binary {
+        return text;
+    }
     let end = text.iter().rposition(|byte| *byte != b' ');
     &text[..end.map_or(0, |at| at + 1)]
 }
@@ -159,7 +162,7 @@ pub(super) fn store_enum(
             0
         }
         Given::Text(text) => {
-            let text = trimmed(&text);
+            let text = trimmed(&text, charset);
             match members.find(text).map_err(|()| NO_WEIGHT)? {
                 Some(number) => u64::from(number),
                 None if hides_number(charset, text) => return Err(HIDDEN_NUMBER),
@@ -198,7 +201,7 @@ pub(super) fn store_set(
             number & most
         }
         Given::Text(text) => {
-            let listed = trimmed(&text);
+            let listed = trimmed(&text, charset);
             let (mut chosen, mut unknown) = (0u64, 0);
             for part in listed
                 .split(|byte| *byte == b',')

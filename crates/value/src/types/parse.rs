@@ -259,10 +259,14 @@ fn enumerated(
     members: &str,
     collation: Option<&str>,
 ) -> Result<SqlType, TypeError> {
-    let known = known_collation(column_type, collation)?;
+    // catalogs name no collation of those of bytes
+    let known = known_collation(column_type, collation.or(Some("binary")))?;
     let word = if is_set { "set" } else { "enum" };
-    if known.charset() == Charset::Binary {
-        return Err(TypeError::Unsupported(format!("{word} of binary strings")));
+    // which bytes other members are depends on the session that defines them
+    if known.charset() == Charset::Binary && !(members.is_ascii() && !members.contains(" '")) {
+        return Err(TypeError::Unsupported(format!(
+            "{word} of binary strings beyond ASCII, or with spaces at their ends"
+        )));
     }
     // commas, blanks and digits are looked for as bytes
     if !known.charset().has_ascii() {
