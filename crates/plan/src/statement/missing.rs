@@ -71,8 +71,14 @@ pub(super) fn doubt(request: &Request, tokens: &[Token], names: &[TableName]) ->
 /// Whether no such table is known, and it would be protected. What no word of the text has shown to
 /// be a name was not looked up: `app.1e` is one to a parser.
 fn is_missing(request: &Request, name: &TableName) -> bool {
+    /// Nothing is protected in the servers' own databases.
+    const SYSTEM: [&str; 4] = ["information_schema", "performance_schema", "mysql", "sys"];
     let (database, table) = (&name.database, &name.name);
+    let is_system = SYSTEM
+        .iter()
+        .any(|system| database.eq_ignore_ascii_case(system));
     !table.starts_with(COLLATION)
+        && !is_system
         && !matches!(request.catalog.table(database, table), Known::Table(_))
         && request.policy.concerns(database, table)
 }
