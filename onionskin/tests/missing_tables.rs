@@ -63,10 +63,14 @@ impl Place {
 }
 
 /// `{v}` is a value. What servers of one family read alone is in [`of_one_family`].
-const STATEMENTS: [&str; 64] = [
+const STATEMENTS: [&str; 68] = [
     "INSERT INTO lost VALUES ({v})",
     "SELECT * FROM lost WHERE a = {v}",
     "UPDATE lost SET a = {v}",
+    "UPDATE IGNORE lost SET a = {v}",
+    "UPDATE LOW_PRIORITY IGNORE app.lost p SET p.a = {v}",
+    "DELETE LOW_PRIORITY QUICK IGNORE FROM lost WHERE a = {v}",
+    "REPLACE DELAYED INTO lost SELECT {v} FROM other.plain",
     // aliases of the same name
     "SELECT * FROM lost AS lost WHERE a = {v}",
     "SELECT * FROM lost lost WHERE a = {v}",
@@ -244,6 +248,10 @@ fn what_is_there_goes_through(kind: Kind) {
         "DELETE y FROM other.plain y WHERE y.a = 'q'",
         "DELETE FROM y USING other.plain y WHERE y.a = 'q'",
         "UPDATE other.plain y SET y.a = 'x' WHERE y.a = 'q'",
+        "UPDATE IGNORE other.plain SET a = 'x' WHERE a = 'q'",
+        "UPDATE LOW_PRIORITY other.plain y SET y.a = 'x' WHERE y.a = 'q'",
+        "DELETE QUICK IGNORE FROM other.plain WHERE a = 'q'",
+        "INSERT IGNORE INTO other.plain SELECT id, a, d FROM other.plain WHERE a = 'q'",
         "CREATE PROCEDURE other.p() BEGIN DECLARE v INT; DECLARE c CURSOR FOR SELECT id FROM other.plain; OPEN c; \
          FETCH c INTO v; CLOSE c; SELECT id INTO v FROM other.plain WHERE a = 'x' LIMIT 1 FOR UPDATE; \
          \

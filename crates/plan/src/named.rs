@@ -199,7 +199,6 @@ mod tests {
                 "SELECT * FROM t, (u JOIN v ON 1) WHERE 1 = (SELECT 1 FROM x)",
                 "t u v x",
             ),
-            ("TABLE a.t UNION SELECT 1 FROM u", "a.t u"),
         ] {
             assert_eq!(named(sql).as_deref(), Some(tables), "{sql}");
         }

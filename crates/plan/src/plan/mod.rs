@@ -221,31 +221,25 @@ pub enum Doubt {
     /// Nothing.
     #[default]
     None,
-    /// Whether these are there, which would be protected.
-    Tables(Vec<TableName>),
-    /// Which there are: the parser does not read the statement. The server is asked to prepare this
-    /// text, which is the statement with other values.
-    Text(Vec<u8>),
+    /// Whether this table is there, which would be protected.
+    Table(TableName),
+    /// Whether all tables are there. The server is asked to prepare this text, which is the
+    /// statement, or the part of it that reads and changes rows, with other values.
+    Text {
+        /// The text.
+        text: Vec<u8>,
+        /// The parser has found a table that nobody knows. Otherwise it does not read the statement.
+        is_named: bool,
+    },
 }
 
 impl Doubt {
-    pub(crate) fn tables(names: impl IntoIterator<Item = TableName>) -> Doubt {
-        let mut all: Vec<TableName> = Vec::new();
-        for name in names {
-            if !all.contains(&name) {
-                all.push(name);
-            }
-        }
-        match all.is_empty() {
-            true => Doubt::None,
-            false => Doubt::Tables(all),
-        }
-    }
-
-    /// The same about tables by their names alone.
-    pub(crate) fn of_tables(self) -> Doubt {
+    /// The same of a definition, which no server reads as it is written: what the parser has found.
+    pub(crate) fn of_definition(self) -> Doubt {
         match self {
-            Doubt::Text(_) => Doubt::None,
+            Doubt::Text {
+                is_named: false, ..
+            } => Doubt::None,
             other => other,
         }
     }

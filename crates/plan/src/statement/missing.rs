@@ -4,17 +4,18 @@
 //! same: the CREATE TABLE before it may have been refused. So the server is asked for the table
 //! before it gets the statement, which would stand in its log: see [`Doubt`].
 //!
-//! Which words of a statement are tables, its tree says. Executable comments count as text. Of a
-//! definition that ends in a query, and of a statement behind SET STATEMENT or EXPLAIN, that part
-//! is parsed. The server itself is asked about what has no tree, by the same text with other
-//! values. A stored program is not looked at by a server until it runs, so one that names a table
-//! that is missing is refused.
+//! The tree of a statement tells whether a table may be missing. Executable comments count as text.
+//! Of a definition that ends in a query, and of a statement behind SET STATEMENT or EXPLAIN, that
+//! part is parsed. If there is such a table or no tree, the server is asked to prepare the same text
+//! with other values: it knows which words are tables. A stored program is not looked at by a
+//! server until it runs, so one that names a table that is missing is refused.
 
 use onionskin_schema::TableName;
 
 use super::near::{flattened, is_reserved, program_databases, rows_in_tree};
 use crate::errors;
 use crate::lex::{LexMode, LiteralKind, Token, TokenKind, is_compound, tokens};
+use crate::named::NamedTable;
 use crate::parse;
 use crate::plan::Doubt;
 use crate::planner::{Known, Planned, Request, identifier, refuse};
@@ -45,27 +46,38 @@ pub(super) fn doubt(request: &Request, tokens: &[Token], names: &[TableName]) ->
         return Ok(Doubt::None);
     }
     if let Some(target) = only_table(request, &all) {
-        let is_missing = is_missing(request, &target);
-        return Ok(Doubt::tables(is_missing.then_some(target)));
+        return Ok(match is_missing(request, &target) {
+            true => Doubt::Table(target),
+            false => Doubt::None,
+        });
     }
     let part = rows_part(sql, &all);
-    let levels = parse::levels(sql, part);
+    let read = without_manners(sql, part);
+    let levels = parse::levels(sql, &read);
     let tree = match levels > parse::MAX_LEVELS {
         true => None,
-        false => parse::with_room(levels, || rows_in_tree(request, part)),
+        false => parse::with_room(levels, || rows_in_tree(request, &read)),
     };
-    let Some(tables) = tree else {
-        return Ok(Doubt::Text(with_other_values(sql, &all)));
+    let is_named = match tree {
+        None => false,
+        Some(tables) => {
+            let current = request.settings.database.as_deref();
+            let is_missing = |(database, name): NamedTable| {
+                let is_dual = database.is_none() && name.eq_ignore_ascii_case("dual");
+                let database = database.or_else(|| current.map(str::to_owned));
+                let name = database.map(|database| TableName::new(database, name));
+                !is_dual && name.is_some_and(|name| is_missing(request, &name))
+            };
+            if !tables.into_iter().any(is_missing) {
+                return Ok(Doubt::None);
+            }
+            true
+        }
     };
-    let current = request.settings.database.as_deref();
-    let named = tables.into_iter().filter_map(|(database, name)| {
-        let is_dual = database.is_none() && name.eq_ignore_ascii_case("dual");
-        let database = database.or_else(|| current.map(str::to_owned))?;
-        (!is_dual).then(|| TableName::new(database, name))
-    });
-    Ok(Doubt::tables(
-        named.filter(|name| is_missing(request, name)),
-    ))
+    Ok(Doubt::Text {
+        text: with_other_values(sql, part),
+        is_named,
+    })
 }
 
 /// Whether no such table is known, and it would be protected. What no word of the text has shown to
@@ -195,6 +207,23 @@ fn rows_part<'t>(sql: &[u8], all: &'t [Token]) -> &'t [Token] {
         part = without_check_option(sql, part);
     }
     part
+}
+
+/// The tokens without LOW_PRIORITY, IGNORE and so on behind a verb, which the parser may take for
+/// names. No table is called so without quotes.
+fn without_manners(sql: &[u8], part: &[Token]) -> Vec<Token> {
+    const MANNERS: [&str; 4] = ["low_priority", "high_priority", "delayed", "ignore"];
+    const VERBS: [&str; 5] = ["insert", "replace", "update", "delete", "quick"];
+    let mut read: Vec<Token> = Vec::with_capacity(part.len());
+    let mut is_behind = false;
+    for token in part {
+        let is_manner = is_behind && is_one_of(sql, token, &MANNERS);
+        is_behind = is_manner || is_one_of(sql, token, &VERBS);
+        if !is_manner {
+            read.push(*token);
+        }
+    }
+    read
 }
 
 /// A view's query without WITH CHECK OPTION behind it.

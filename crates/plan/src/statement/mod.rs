@@ -119,12 +119,10 @@ pub fn plan(request: &Request) -> Outcome {
         false => tokens.clone(),
     };
     let decided = parse::with_room(levels, || decide(request, tokens, near)).and_then(|decided| {
-        if let Action::Relay = decided.0 {
-            doubt.as_ref().map_err(Clone::clone)?;
-        }
         unmet::allow(request, &for_unmet, &unmet, &decided.0)?;
         if let Action::Relay = decided.0 {
             definition?;
+            doubt.as_ref().map_err(Clone::clone)?;
         }
         renamed.map(|()| decided)
     });
@@ -156,7 +154,7 @@ pub fn plan(request: &Request) -> Outcome {
         Action::Refuse(_) | Action::Show { .. } | Action::ByName(_) => Doubt::None,
         // no server reads a definition as it is written
         Action::Define(_) | Action::Refit(_) | Action::Copy(_) => {
-            doubt.unwrap_or_default().of_tables()
+            doubt.unwrap_or_default().of_definition()
         }
         _ => doubt.unwrap_or_default(),
     };

@@ -13,27 +13,25 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
 use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE, SYNTAX};
 
+/// Errors of a text whatever its values are: it cannot be read, a table is missing, or the account
+/// has no privilege on it or its columns.
+const BEFORE_VALUES: [u16; 6] = [1044, 1142, 1143, NO_SUCH_DATABASE, NO_SUCH_TABLE, SYNTAX];
+
 impl Session {
     /// Ends in the server's error if a table is missing that the statement names. The server gets
     /// no value of the statement for that.
     pub(super) fn must_be_there(&mut self, doubt: &Doubt, sql: &[u8]) -> Outcome<()> {
         match doubt {
             Doubt::None => Ok(()),
-            Doubt::Tables(names) => self.aside(|s| {
-                for name in names {
-                    let (database, table) = (identifier(&name.database), identifier(&name.name));
-                    let question = format!("SELECT 1 FROM {database}.{table} LIMIT 0");
-                    let asked = s.server.rows(question.as_bytes());
-                    asked.map_err(|failure| denied_to(sql, failure))?;
-                }
-                Ok(())
+            Doubt::Table(name) => self.aside(|s| {
+                let (database, table) = (identifier(&name.database), identifier(&name.name));
+                let question = format!("SELECT 1 FROM {database}.{table} LIMIT 0");
+                let asked = s.server.rows(question.as_bytes());
+                asked.map(drop).map_err(|failure| denied_to(sql, failure))
             }),
-            Doubt::Text(text) => self.aside(|s| match s.server.prepare_in_vain(text) {
-                // a text that no server can read has no other effect
-                Err(Failure::Server { code, .. })
-                    if ![NO_SUCH_TABLE, NO_SUCH_DATABASE, SYNTAX].contains(&code) =>
-                {
-                    // it may be about the other values
+            Doubt::Text { text, .. } => self.aside(|s| match s.server.prepare_in_vain(text) {
+                // what else the server says may be about the other values
+                Err(Failure::Server { code, .. }) if !BEFORE_VALUES.contains(&code) => {
                     s.server.settle()
                 }
                 done => done,

@@ -197,8 +197,8 @@ impl Session {
                     // nothing that is kept is asked for again
                     let asks = match &keyed.plan.doubt {
                         Doubt::None => false,
-                        Doubt::Tables(_) => true,
-                        Doubt::Text(_) => is_ahead,
+                        Doubt::Table(_) => true,
+                        Doubt::Text { is_named, .. } => *is_named || is_ahead,
                     };
                     let is_kept = !refused && !once && !shows && !asks;
                     if is_kept && !keyed.plan.defines.any() {

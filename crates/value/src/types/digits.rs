@@ -31,8 +31,15 @@ impl Digits {
 
 /// Exactly what a literal of the number is, as in the servers' table.
 pub(crate) fn power_of_ten(exponent: i32) -> f64 {
-    // the nearest double, which a chain of products is not
-    format!("1e{exponent}").parse().unwrap_or(f64::INFINITY)
+    /// The powers that doubles hold exactly.
+    const EXACT: [f64; 23] = [
+        1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+        1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+    ];
+    let exact = usize::try_from(exponent).ok().and_then(|at| EXACT.get(at));
+    // of others the nearest double, which a chain of products is not
+    let nearest = || format!("1e{exponent}").parse().unwrap_or(f64::INFINITY);
+    exact.copied().unwrap_or_else(nearest)
 }
 
 impl SqlType {
