@@ -32,7 +32,7 @@ const IS_NO_TABLE: u16 = 1051;
 /// What the server says of a temporary table.
 enum Shown {
     /// A protected table, or none of that name.
-    Table(Option<Table>),
+    Table(Option<Arc<Table>>),
     /// It has no columns that the account may see. MySQL hides those of temporary tables from
     /// accounts without privileges on tables.
     Hidden,
@@ -74,7 +74,7 @@ impl Session {
         for name in names {
             match self.read_temporary(&name) {
                 Ok(Shown::Table(table)) => {
-                    self.account.set_temporary(&name, table.map(Arc::new));
+                    self.account.set_temporary(&name, table);
                 }
                 Ok(Shown::Hidden) => {
                     // it can be dropped, and nothing else
@@ -100,7 +100,8 @@ impl Session {
             return Ok(Shown::Hidden);
         }
         let table = self.table_of(name, &rows);
-        Ok(Shown::Table(table.filter(Table::is_protected)))
+        let table = table.filter(Table::is_protected);
+        Ok(Shown::Table(table.map(Arc::new)))
     }
 
     /// The table that this session sees under a name, temporary ones before others.

@@ -251,7 +251,7 @@ pub fn ordinary(random: &mut Random, column: &Column) -> Literal {
             decimal(random, digits, scale, false)
         }
         Type::Real { .. } => Literal::double(random.pick(&[
-            0.0, 1.0, -1.0, 0.5, 0.125, 3.14159, 99_999.99, 1e10, -2.5e-7, 99.995, 0.1, 3.0,
+            0.0, 1.0, -1.0, 0.5, 0.125, 2.34567, 99_999.99, 1e10, -2.5e-7, 99.995, 0.1, 3.0,
         ])),
         Type::Char(limit) | Type::VarChar(limit) => word(random, column.collation, limit as usize),
         Type::Text => word(random, column.collation, 200),

@@ -56,7 +56,7 @@ fn stored(pair: &mut Pair, refused: &mut Vec<String>) {
                 let insert = ids.insert("r", column, value);
                 write(pair, refused, "r", &insert, &[]);
             }
-            for value in [3.14159, -2.5, 1e9, 0.125, 999_999.99] {
+            for value in [2.34567, -2.5, 1e9, 0.125, 999_999.99] {
                 let insert = ids.insert("r", column, "?");
                 write(pair, refused, "r", &insert, &[Value::from(value)]);
                 let insert = ids.insert("r", column, "?");
@@ -116,8 +116,8 @@ fn found(pair: &mut Pair, refused: &mut Vec<String>) {
         same_rows(pair, sql, refused);
     }
     for (condition, value) in [
-        ("f = ?", Value::from(3.14)),
-        ("f = ?", Value::from(3.14_f32)),
+        ("f = ?", Value::from(12.35)),
+        ("f = ?", Value::from(12.35_f32)),
         ("f = ?", Value::from("3.14")),
         ("f > ?", Value::from(3)),
         ("d = ?", Value::from(12.35)),

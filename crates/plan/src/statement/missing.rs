@@ -365,7 +365,8 @@ impl Places {
                 before > 0 && word(before - 1, &["for", "before", "after", "or", "key", "on"]);
             let is_fetch = before > 0 && word(before - 1, &["fetch", "next"]);
             let is_part = list.1 && word(before, &["from"]);
-            stands = !(word(before, &["update"]) && is_event) && !is_fetch && !is_part;
+            let is_no_table = is_fetch || is_part || (word(before, &["update"]) && is_event);
+            stands = !is_no_table;
             if let Some(last) = self.open.last_mut() {
                 last.0 |= stands;
             }

@@ -108,8 +108,8 @@ mod tests {
     #[test]
     fn values_are_rounded_to_their_places() {
         for (text, given, held) in [
-            ("double(8,2)", 3.14159, (3.14, false)),
-            ("double(8,2)", -3.14159, (-3.14, false)),
+            ("double(8,2)", 2.34567, (2.35, false)),
+            ("double(8,2)", -2.34567, (-2.35, false)),
             ("double(8,2)", 0.125, (0.12, false)),
             ("double(8,2)", 999_999.994, (999_999.99, false)),
             ("double(8,2)", 999_999.996, (999_999.99, true)),
@@ -117,7 +117,7 @@ mod tests {
             ("double(8,2) unsigned", -0.001, (0.0, true)),
             ("double(3,3)", 0.9996, (0.999, true)),
             ("double(3,0)", 999.4, (999.0, false)),
-            ("double", 3.14159, (3.14159, false)),
+            ("double", 2.34567, (2.34567, false)),
             ("float", 1e39, (f64::from(f32::MAX), true)),
         ] {
             assert_eq!(ty(text).rounded(given), held, "{text} {given}");

@@ -263,7 +263,8 @@ fn enumerated(
     let known = known_collation(column_type, collation.or(Some("binary")))?;
     let word = if is_set { "set" } else { "enum" };
     // which bytes other members are depends on the session that defines them
-    if known.charset() == Charset::Binary && !(members.is_ascii() && !members.contains(" '")) {
+    let may_differ = !members.is_ascii() || members.contains(" '");
+    if known.charset() == Charset::Binary && may_differ {
         return Err(TypeError::Unsupported(format!(
             "{word} of binary strings beyond ASCII, or with spaces at their ends"
         )));
