@@ -235,9 +235,9 @@ impl Planner<'_> {
     /// The list or range that these constants are, if the kind of one may change what another
     /// means: for dates and times in both, for numbers that a double cannot hold in a BETWEEN,
     /// which compares all of them as doubles if one is, and for whole numbers in a list of MySQL's,
-    /// which forgets their signs beside others. Where the type has digits, it always matters. `None`
-    /// where the plan shows that they are
-    /// of one kind. Those with the word DATE or TIMESTAMP stand beside their like only.
+    /// which forgets their signs beside others. Where the type has digits, it always matters.
+    /// `None` where the plan shows that they are of one kind. Those with the word DATE or TIMESTAMP
+    /// stand beside their like only.
     fn among(&self, column: &ColumnUse, list: &[&Expr], range: bool) -> Planned<Option<Among>> {
         let is_moment = |e: &&&Expr| matches!(self.constant(e), Some((_, Source::Moment { .. })));
         match list.iter().filter(is_moment).count() {

@@ -20,9 +20,9 @@ pub enum Type {
     },
     Float,
     Double,
-    /// FLOAT(m,d) or DOUBLE(m,d).
+    /// DOUBLE(m,d). The greatest FLOAT(m,d) is beyond its own range, so that a server may not copy
+    /// the table.
     Real {
-        double: bool,
         digits: u32,
         scale: u32,
     },
@@ -148,14 +148,7 @@ impl Type {
             }
             Type::Float => "FLOAT".into(),
             Type::Double => "DOUBLE".into(),
-            Type::Real {
-                double,
-                digits,
-                scale,
-            } => {
-                let name = if double { "DOUBLE" } else { "FLOAT" };
-                format!("{name}({digits},{scale})")
-            }
+            Type::Real { digits, scale } => format!("DOUBLE({digits},{scale})"),
             Type::Char(n) => format!("CHAR({n})"),
             Type::VarChar(n) => format!("VARCHAR({n})"),
             Type::Text => "TEXT".into(),
@@ -215,11 +208,7 @@ impl Type {
                 let mut aside = random.aside();
                 let (digits, scale) =
                     aside.pick(&[(8, 2), (8, 2), (5, 0), (3, 3), (12, 4), (20, 10)]);
-                Type::Real {
-                    double: common == Type::Double,
-                    digits,
-                    scale,
-                }
+                Type::Real { digits, scale }
             }
             other => other,
         }

@@ -247,9 +247,7 @@ pub fn ordinary(random: &mut Random, column: &Column) -> Literal {
             3.0,
         ])),
         // some fit, and some are rounded
-        Type::Real { digits, scale, .. } if random.chance(60) => {
-            decimal(random, digits, scale, false)
-        }
+        Type::Real { digits, scale } if random.chance(60) => decimal(random, digits, scale, false),
         Type::Real { .. } => Literal::double(random.pick(&[
             0.0, 1.0, -1.0, 0.5, 0.125, 2.34567, 99_999.99, 1e10, -2.5e-7, 99.995, 0.1, 3.0,
         ])),

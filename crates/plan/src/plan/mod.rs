@@ -228,7 +228,8 @@ pub enum Doubt {
     Text {
         /// The text.
         text: Vec<u8>,
-        /// The parser has found a table that nobody knows. Otherwise it does not read the statement.
+        /// The parser has found a table that nobody knows. Otherwise it does not read the
+        /// statement.
         is_named: bool,
     },
 }

@@ -6,8 +6,8 @@
 //!
 //! The tree of a statement tells whether a table may be missing. Executable comments count as text.
 //! Of a definition that ends in a query, and of a statement behind SET STATEMENT or EXPLAIN, that
-//! part is parsed. If there is such a table or no tree, the server is asked to prepare the same text
-//! with other values: it knows which words are tables. A stored program is not looked at by a
+//! part is parsed. If there is such a table or no tree, the server is asked to prepare the same
+//! text with other values: it knows which words are tables. A stored program is not looked at by a
 //! server until it runs, so one that names a table that is missing is refused.
 
 use onionskin_schema::TableName;
