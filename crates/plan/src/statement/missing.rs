@@ -10,6 +10,8 @@
 //! text with other values: it knows which words are tables. A stored program is not looked at by a
 //! server until it runs, so one that names a table that is missing is refused.
 
+use std::collections::HashSet;
+
 use onionskin_schema::TableName;
 
 use super::near::{flattened, is_reserved, program_databases, rows_in_tree};
@@ -283,6 +285,7 @@ pub fn tables_of_program(
 fn tables_in_program(sql: &[u8], all: &[Token], database: Option<&str>) -> Vec<TableName> {
     let mut databases = program_databases(sql, all);
     databases.extend(database.map(str::to_owned));
+    let own = defined(sql, all);
     let mut places = Places::default();
     let mut tables = Vec::new();
     for (at, token) in all.iter().enumerate() {
@@ -293,11 +296,13 @@ fn tables_in_program(sql: &[u8], all: &[Token], database: Option<&str>) -> Vec<T
             continue;
         };
         let is_keyword = token.kind == TokenKind::Word && is_reserved(&word);
-        if !is_keyword && !is_defined(sql, all, &word) {
+        if !is_keyword && !own.contains(&word.to_ascii_lowercase()) {
             let of = |database: &String| named(sql, all, at, Some(database));
             tables.extend(databases.iter().filter_map(of));
         }
     }
+    tables.sort();
+    tables.dedup();
     tables
 }
 
@@ -390,14 +395,10 @@ impl Places {
     }
 }
 
-/// Whether a program makes the name itself: in WITH, or as a temporary table.
-fn is_defined(sql: &[u8], all: &[Token], name: &str) -> bool {
-    let is = |token: &Token| identifier(sql, token).is_some_and(|n| n.eq_ignore_ascii_case(name));
+/// The names that a program makes itself, in small letters: in WITH, and of temporary tables.
+fn defined(sql: &[u8], all: &[Token]) -> HashSet<String> {
     let has_with = all.iter().any(|t| t.is_word(sql, "with"));
-    all.iter().enumerate().any(|(at, token)| {
-        if !is(token) {
-            return false;
-        }
+    let is_defined = |at: usize| {
         let behind = all.get(at + 1);
         let is_common = behind.is_some_and(|t| t.is_word(sql, "as") || t.is(b'('));
         let before = &all[at.saturating_sub(5)..at];
@@ -405,5 +406,8 @@ fn is_defined(sql: &[u8], all: &[Token], name: &str) -> bool {
             .windows(2)
             .any(|pair| pair[0].is_word(sql, "temporary") && pair[1].is_word(sql, "table"));
         (has_with && is_common) || is_temporary
-    })
+    };
+    let places = (0..all.len()).filter(|at| is_defined(*at));
+    let names = places.filter_map(|at| identifier(sql, &all[at]));
+    names.map(|name| name.to_ascii_lowercase()).collect()
 }

@@ -17,6 +17,10 @@ use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE, SYNTAX};
 /// has no privilege on it or its columns.
 const BEFORE_VALUES: [u16; 6] = [1044, 1142, 1143, NO_SUCH_DATABASE, NO_SUCH_TABLE, SYNTAX];
 
+/// How many tables of one stored program are looked up. One that names more is taken for one that
+/// names a missing table.
+const MAX_LOOKED_UP: usize = 1000;
+
 impl Session {
     /// Ends in the server's error if a table is missing that the statement names. The server gets
     /// no value of the statement for that.
@@ -38,17 +42,15 @@ impl Session {
             }),
         }
     }
-}
 
-impl Session {
     /// Whether one of these is no table yet, and would be a protected one.
     pub(super) fn may_be_protected_later(&mut self, names: &[TableName]) -> Outcome<bool> {
         let shared = Arc::clone(&self.shared);
         let policy = &shared.config.policy;
         let mut names = names.to_vec();
         names.retain(|name| policy.concerns(&name.database, &name.name));
-        if names.is_empty() {
-            return Ok(false);
+        if names.is_empty() || names.len() > MAX_LOOKED_UP {
+            return Ok(!names.is_empty());
         }
         self.look_up(&names)?;
         let is_table = |name: &TableName| {
