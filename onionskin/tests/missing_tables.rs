@@ -8,6 +8,7 @@ use ::mysql::prelude::Queryable;
 
 on_both_servers!(
     no_value_reaches_the_server,
+    read_only_transactions,
     what_is_there_goes_through,
     programs_of_missing_tables,
     programs_of_other_databases,
@@ -63,7 +64,7 @@ impl Place {
 }
 
 /// `{v}` is a value. What servers of one family read alone is in [`of_one_family`].
-const STATEMENTS: [&str; 68] = [
+const STATEMENTS: [&str; 71] = [
     "INSERT INTO lost VALUES ({v})",
     "SELECT * FROM lost WHERE a = {v}",
     "UPDATE lost SET a = {v}",
@@ -133,6 +134,10 @@ const STATEMENTS: [&str; 68] = [
     "SELECT * FROM other.plain LEFT JOIN (lost) ON 1 WHERE lost.a = {v}",
     "SELECT * FROM other.plain x JOIN other.plain y ON 1, lost WHERE lost.a = {v}",
     "SELECT * FROM other.plain WHERE a IN (SELECT a FROM (lost) WHERE a = {v})",
+    // values that a server looks at before the tables
+    "SELECT JSON_EXTRACT(a, '$.b') FROM lost WHERE a = {v}",
+    "SELECT * FROM lost WHERE JSON_CONTAINS_PATH(a, 'one', '$.b') AND a = {v}",
+    "SELECT CONVERT(a USING 'latin1') COLLATE 'latin1_bin' FROM lost WHERE a = {v}",
     // names like keywords, and odd spellings
     "INSERT INTO `values` VALUES ({v})",
     "SELECT * FROM `where` WHERE a = {v}",
@@ -146,6 +151,7 @@ fn of_one_family(kind: Kind) -> &'static [&'static str] {
         Kind::MySql => &[
             "SELECT 1 WHERE {v} IN (TABLE lost)",
             "SELECT {v} FROM other.plain WHERE EXISTS (TABLE lost)",
+            "SELECT a->>'$.b' FROM lost WHERE a->'$.c' = {v}",
             "VALUES ROW((SELECT 1 FROM lost WHERE a = {v}))",
             "TABLE other.plain UNION SELECT 1, a, NULL FROM lost WHERE a = {v}",
             "CREATE INDEX i ON lost ((a = {v}))",
@@ -201,6 +207,27 @@ fn no_value_reaches_the_server(kind: Kind) {
         assert!(session.answers_itself(), "{sql}");
     }
     assert!(through.is_empty(), "{through:#?}");
+    place.nothing_leaked();
+}
+
+fn read_only_transactions(kind: Kind) {
+    let Some(place) = Place::start(kind) else {
+        return;
+    };
+    let mut session = place.proxy.connect_to("app");
+    session.must("START TRANSACTION READ ONLY");
+    for sql in [
+        "INSERT INTO lost VALUES ({v})",
+        "UPDATE lost SET a = {v}",
+        "DELETE FROM lost WHERE a = {v}",
+        "UPDATE t, lost SET lost.a = {v}",
+        "REPLACE INTO lost SELECT {v}",
+    ] {
+        let sql = sql.replace("{v}", &format!("'{SECRET}'"));
+        assert!(session.run(&sql).is_err(), "{sql}");
+    }
+    session.must("COMMIT");
+    drop(session);
     place.nothing_leaked();
 }
 

@@ -100,6 +100,8 @@ reasons! {
         MayDefineProtected = "a table's definition, by a name that [protect] matches";
         /// The text cannot be read, and may name a table that is missing and would be protected.
         MayFillProtected = "a text that may name a table, by a name that [protect] matches";
+        /// The server was asked, with other values, whether all tables are there, and did not say.
+        MayBeMissing = "a table that may be missing, by a name that [protect] matches";
         /// The text cannot be read, and has these words.
         MayEncrypt = "ENCRYPTED FOR";
     }

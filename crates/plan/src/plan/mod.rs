@@ -231,6 +231,9 @@ pub enum Doubt {
         /// The parser has found a table that nobody knows. Otherwise it does not read the
         /// statement.
         is_named: bool,
+        /// A table that nobody knows stands where a table may, to the parser or by the words. If
+        /// the server does not say whether it is there, the statement is refused.
+        stands: bool,
     },
 }
 

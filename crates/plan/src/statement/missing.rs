@@ -7,7 +7,8 @@
 //! The tree of a statement tells whether a table may be missing. Executable comments count as text.
 //! Of a definition that ends in a query, and of a statement behind SET STATEMENT or EXPLAIN, that
 //! part is parsed. If there is such a table or no tree, the server is asked to prepare the same
-//! text with other values: it knows which words are tables. A stored program is not looked at by a
+//! text with other values: it knows which words are tables. If it does not say, because it prepares
+//! no such statement or wants other values, the words have to do. A stored program is not looked at by a
 //! server until it runs, so one that names a table that is missing is refused.
 
 use std::collections::HashSet;
@@ -24,7 +25,13 @@ use crate::planner::{Known, Planned, Request, identifier, refuse};
 use crate::request::COLLATION;
 
 /// What the server has to be asked before it gets this statement.
-pub(super) fn doubt(request: &Request, tokens: &[Token], names: &[TableName]) -> Planned<Doubt> {
+/// `asks`: it asks about the statement before it.
+pub(super) fn doubt(
+    request: &Request,
+    tokens: &[Token],
+    names: &[TableName],
+    asks: bool,
+) -> Planned<Doubt> {
     let sql = request.sql;
     if request.policy.is_empty() || !names.iter().any(|name| is_missing(request, name)) {
         return Ok(Doubt::None);
@@ -33,9 +40,12 @@ pub(super) fn doubt(request: &Request, tokens: &[Token], names: &[TableName]) ->
         // their names could not be collected either
         return Ok(Doubt::None);
     };
-    if is_compound(sql, &all) {
+    let stands_by_words = || {
         let named = tables_in_program(sql, &all, request.settings.database.as_deref());
-        return match named.iter().any(|name| is_missing(request, name)) {
+        named.iter().any(|name| is_missing(request, name))
+    };
+    if is_compound(sql, &all) {
+        return match stands_by_words() {
             false => Ok(Doubt::None),
             true => refuse(
                 &errors::STATEMENT,
@@ -76,9 +86,15 @@ pub(super) fn doubt(request: &Request, tokens: &[Token], names: &[TableName]) ->
             true
         }
     };
+    let stands = is_named || stands_by_words();
+    if asks && !stands {
+        // another question in between would change the answer
+        return Ok(Doubt::None);
+    }
     Ok(Doubt::Text {
         text: with_other_values(sql, part),
         is_named,
+        stands,
     })
 }
 
@@ -260,7 +276,8 @@ fn with_other_values(sql: &[u8], all: &[Token]) -> Vec<u8> {
             TokenKind::Literal(_) if is_behind("date") => b"'2000-01-01'",
             TokenKind::Literal(_) if is_behind("time") => b"'00:00:00'",
             TokenKind::Literal(_) if is_behind("timestamp") => b"'2000-01-01 00:00:00'",
-            TokenKind::Literal(_) => b"''",
+            // as a path in a document it is the whole document
+            TokenKind::Literal(_) => b"'$'",
             TokenKind::Hint => b" ",
             _ => token.text(sql),
         };

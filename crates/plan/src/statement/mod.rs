@@ -104,7 +104,7 @@ pub fn plan(request: &Request) -> Outcome {
     let definition = definitions::check(request, &tokens, &names);
     let renamed = renames::check(request, &tokens, &names);
     let unmet = unmet::check(request, &names);
-    let doubt = missing::doubt(request, &tokens, &names);
+    let doubt = missing::doubt(request, &tokens, &names, facts.question.asks());
     // far from all protected tables nothing is parsed
     let levels = match near.is_empty() && defines != Defines::Names {
         true => 0,

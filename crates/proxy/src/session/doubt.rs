@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{Catalog, Doubt, Known};
 use onionskin_schema::{TableName, identifier};
 use onionskin_wire::messages::{Command, encode_statement_command};
@@ -11,11 +12,19 @@ use onionskin_wire::messages::{Command, encode_statement_command};
 use super::Session;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
-use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE, SYNTAX};
+use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE, READ_ONLY, SYNTAX};
 
-/// Errors of a text whatever its values are: it cannot be read, a table is missing, or the account
-/// has no privilege on it or its columns.
-const BEFORE_VALUES: [u16; 6] = [1044, 1142, 1143, NO_SUCH_DATABASE, NO_SUCH_TABLE, SYNTAX];
+/// Errors of a text whatever its values are: it cannot be read, a table is missing, the account has
+/// no privilege on it or its columns, or nothing may be written.
+const BEFORE_VALUES: [u16; 7] = [
+    1044,
+    1142,
+    1143,
+    NO_SUCH_DATABASE,
+    NO_SUCH_TABLE,
+    READ_ONLY,
+    SYNTAX,
+];
 
 /// How many tables of one stored program are looked up. One that names more is taken for one that
 /// names a missing table.
@@ -33,13 +42,19 @@ impl Session {
                 let asked = s.server.rows(question.as_bytes());
                 asked.map(drop).map_err(|failure| denied_to(sql, failure))
             }),
-            Doubt::Text { text, .. } => self.aside(|s| match s.server.prepare_in_vain(text) {
-                // what else the server says may be about the other values
-                Err(Failure::Server { code, .. }) if !BEFORE_VALUES.contains(&code) => {
-                    s.server.settle()
-                }
-                done => done,
-            }),
+            Doubt::Text { text, stands, .. } => {
+                self.aside(|s| match s.server.prepare_in_vain(text) {
+                    // what else the server says may be about the other values
+                    Err(Failure::Server { code, .. }) if !BEFORE_VALUES.contains(&code) => {
+                        s.server.settle()?;
+                        match stands {
+                            true => Err(NotUnderstood::MayBeMissing.into()),
+                            false => Ok(()),
+                        }
+                    }
+                    done => done,
+                })
+            }
         }
     }
 
