@@ -26,6 +26,8 @@ on_both_servers!(
     rows_are_added_to_parents,
     keys_between_texts_of_other_lengths,
     new_rows_have_names,
+    prefixes_as_long_as_values_are_unique,
+    full_text_beside_protected_columns,
     partitions_stand_behind_the_columns,
     partitions_are_changed,
     rows_do_not_move_between_tables,
@@ -406,6 +408,86 @@ fn keys_between_texts_of_other_lengths(kind: Kind) {
             "" => define(&mut pair, sql),
             words => refused(&mut pair, sql, &[words]),
         }
+    }
+    pair.nothing_leaked();
+}
+
+/// A prefix that leaves nothing out is the column, as in MediaWiki's tables.
+fn prefixes_as_long_as_values_are_unique(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    for (n, column) in [
+        "a TINYBLOB NOT NULL",
+        "a TINYTEXT CHARACTER SET latin1",
+        "a TINYTEXT CHARACTER SET ascii COLLATE ascii_bin",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let table = format!("w{n}");
+        define(
+            &mut pair,
+            &format!(
+                "CREATE TABLE {table} (id INT PRIMARY KEY, {column}, b TINYINT, UNIQUE KEY both_of_them (a(255), b))"
+            ),
+        );
+        assert!(is_protected(&pair, &table, "a"));
+        let long = "l".repeat(254);
+        let statements = [
+            format!(
+                "INSERT INTO {table} VALUES (1, '{long}a', 1), (2, '{long}b', 1), (3, '{long}a', 2)"
+            ),
+            format!("INSERT INTO {table} VALUES (4, '{long}a', 1)"),
+            format!("INSERT INTO {table} VALUES (5, 'short', 1) ON DUPLICATE KEY UPDATE b = 7"),
+            format!("INSERT INTO {table} VALUES (6, 'short', 1) ON DUPLICATE KEY UPDATE b = 7"),
+            format!("INSERT INTO {table} VALUES (7, 'SHORT', 7)"),
+            format!("SELECT id, a, b FROM {table} ORDER BY id"),
+        ];
+        same(&mut pair, &statements.each_ref().map(String::as_str));
+        let shown = pair
+            .protected
+            .text(&format!("SHOW CREATE TABLE {table}"))
+            .unwrap();
+        assert!(
+            shown.contains("UNIQUE KEY `both_of_them` (`a`(255),`b`)"),
+            "{shown}"
+        );
+    }
+    refused(
+        &mut pair,
+        "CREATE TABLE w9 (id INT PRIMARY KEY, a TINYBLOB, UNIQUE KEY (a(254)))",
+        &["a prefix of column a that is to be unique"],
+    );
+    refused(
+        &mut pair,
+        "CREATE TABLE w9 (id INT PRIMARY KEY, a TINYTEXT CHARACTER SET utf8mb4, UNIQUE KEY (a(63)))",
+        &["a prefix of column a that is to be unique"],
+    );
+    pair.nothing_leaked();
+}
+
+/// MATCH over columns that stay plaintext.
+fn full_text_beside_protected_columns(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    pair.create(
+        "CREATE TABLE t (id INT PRIMARY KEY, title VARCHAR(60), body TEXT, owner VARCHAR(30) {eq}, FULLTEXT KEY words (title, body))",
+    );
+    same(
+        &mut pair,
+        &[
+            "INSERT INTO t VALUES (1, 'unicorns', 'a searchable text', 'Hb4YqMz7'), (2, 'horses', 'another text of unicorns', 'bob'), (3, 'cats', 'none', 'bob')",
+            "SELECT id, owner FROM t WHERE MATCH (title, body) AGAINST ('unicorns') AND owner = 'bob'",
+            "SELECT id, owner FROM t WHERE MATCH (t.title, t.body) AGAINST ('+unicorns -horses' IN BOOLEAN MODE) ORDER BY id",
+            "SELECT owner FROM t WHERE owner IN ('bob', 'Hb4YqMz7') ORDER BY MATCH (title, body) AGAINST ('searchable' IN NATURAL LANGUAGE MODE) DESC, id",
+            "SELECT id, MATCH (title, body) AGAINST ('unicorns') > 0 AS found FROM t WHERE owner = 'bob' ORDER BY id",
+            "UPDATE t SET owner = 'eve' WHERE MATCH (title, body) AGAINST ('searchable')",
+            "SELECT id, owner FROM t ORDER BY id",
+        ],
+    );
+    for sql in [
+        "SELECT id FROM t WHERE MATCH (owner) AGAINST ('bob')",
+        "SELECT id FROM t WHERE MATCH (title, t.owner) AGAINST ('bob')",
+    ] {
+        refused(&mut pair, sql, &["OS1004 app.t.owner"]);
     }
     pair.nothing_leaked();
 }

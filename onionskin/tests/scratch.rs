@@ -37,6 +37,7 @@ on_both_servers!(
     tables_of_few_rows,
     sums_of_many_digits,
     padded_texts,
+    index_hints,
 );
 
 /// `{words}` stands for the protection of a column.
@@ -107,6 +108,15 @@ fn snapshots_and_locks_are_the_sessions(kind: Kind) {
     );
     other.must("UPDATE user SET city = 'x' WHERE id = 2");
     protected.must("COMMIT");
+    // those that an inner query locks, and no others
+    let inner = "SELECT COUNT(*) FROM (SELECT 1 FROM user WHERE UPPER(name) = 'ALICE' AND id = 1 FOR UPDATE) AS locked, open";
+    protected.must("START TRANSACTION");
+    assert_eq!(protected.text(inner).unwrap(), "3");
+    let taken = "UPDATE user SET city = 'y' WHERE id = 1";
+    assert_eq!(other.must_fail(taken), 1205);
+    other.must("UPDATE open SET word = word WHERE id = 1");
+    protected.must("COMMIT");
+    other.must(taken);
     other.must("UPDATE user SET city = 'x' WHERE id = 1");
     // tables that the session has locked stay locked
     protected.must("LOCK TABLES user READ, open READ");
@@ -382,6 +392,27 @@ fn what_stands_before_a_table(kind: Kind) {
     pair.protected.must("DROP TEMPORARY TABLE open");
     pair.compare(sql, &[]);
     pair.conclude(0);
+}
+
+/// The server gets them, with the rows that it is asked for. The engine has no such index.
+fn index_hints(kind: Kind) {
+    let Some(mut pair) = stage(kind) else { return };
+    for sql in [
+        "SELECT UPPER(name) FROM user USE INDEX (PRIMARY) ORDER BY id",
+        "SELECT UPPER(u.name) FROM user AS u FORCE INDEX FOR ORDER BY (`PRIMARY`) IGNORE KEY (PRIMARY) WHERE u.id > 1 ORDER BY u.id",
+        "SELECT o.id, UPPER(u.name) FROM orders o IGNORE INDEX /* a (b) */ (user_id) JOIN user u USE INDEX () ON o.user_id = u.id WHERE o.id = 2",
+        "SELECT UPPER(name), (SELECT COUNT(*) FROM user x FORCE INDEX (PRIMARY) WHERE LOWER(x.name) < LOWER(user.name)) FROM user USE INDEX (PRIMARY) ORDER BY id",
+        "SELECT UPPER(name) FROM user USE INDEX (nothing)",
+        "SELECT UPPER(name) FROM user AS x FORCE INDEX (`user_id`)",
+    ] {
+        pair.compare(sql, &[]);
+    }
+    pair.conclude(0);
+    // a change reads by it, too
+    pair.both("UPDATE user USE INDEX (PRIMARY) SET name = CONCAT(name, '!') WHERE id = 2");
+    pair.both("DELETE o FROM orders o FORCE INDEX (user_id) WHERE UPPER(article) = 'PEN'");
+    pair.both("SELECT name FROM user ORDER BY id");
+    pair.both("SELECT id FROM orders ORDER BY id");
 }
 
 /// Of a table that it knows to be empty, or to have one row, a server needs no temporary table,

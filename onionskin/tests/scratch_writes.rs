@@ -120,6 +120,11 @@ const STATEMENTS: &[&str] = &[
     "DELETE FROM user WHERE LENGTH(name) > 500",
     "DELETE o FROM orders o JOIN user u ON u.id = o.user_id WHERE LOWER(o.article) = 'book' AND CHAR_LENGTH(u.name) < 4",
     "DELETE u, o FROM user u JOIN orders o ON o.user_id = u.id WHERE CHAR_LENGTH(u.name) > 2 AND o.total > 20",
+    // a table by two names, of which a row may have both
+    "DELETE a, b FROM user a, user b WHERE a.name LIKE 'a%' AND b.name = CONCAT('B', SUBSTRING(a.name, 2)) AND b.wage < 5",
+    "DELETE a, b FROM user a JOIN user b ON b.id = a.id + 1 WHERE CHAR_LENGTH(a.name) < 6",
+    "DELETE x, y FROM pair x, pair y, open WHERE x.a * y.b > 11 AND open.n > x.b",
+    "DELETE a FROM user a, user b WHERE LOWER(a.name) = LOWER(b.name) AND a.id > b.id",
     "DELETE FROM pair WHERE a * b > 11",
     "DELETE FROM open WHERE word IN (SELECT LOWER(name) FROM user)",
     // rows of queries

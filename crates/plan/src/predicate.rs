@@ -10,7 +10,7 @@ use onionskin_schema::TokenKind;
 use onionskin_value::{Family, Kind, SqlType};
 use sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, Ident, Query, UnaryOperator,
+    FunctionArguments, Ident, ObjectName, Query, UnaryOperator,
 };
 
 use crate::comparable::{equality, exact_order, no_order, same_tokens};
@@ -131,11 +131,24 @@ impl Planner<'_> {
                 None => self.scan(e, scope),
             },
             Expr::Function(function) => self.function(function, scope),
+            Expr::MatchAgainst { columns, .. } => self.full_text(columns, scope),
             _ => {
                 let mut operands = operands(expr)?.into_iter();
                 operands.try_for_each(|e| self.scan(e, scope))
             }
         }
+    }
+
+    /// `MATCH (a, b) AGAINST ('word')` of plain columns. What is looked for is a constant.
+    fn full_text(&mut self, columns: &[ObjectName], scope: &Scope) -> Planned<()> {
+        for column in columns {
+            let idents = column.0.iter().map(|part| part.as_ident().cloned());
+            let Some(idents) = idents.collect() else {
+                return NotUnderstood::Name.refuse();
+            };
+            self.scan(&Expr::CompoundIdentifier(idents), scope)?;
+        }
+        Ok(())
     }
 
     /// `k IS NULL`: the sealed cell is NULL where the value is.

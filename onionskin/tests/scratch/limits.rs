@@ -20,7 +20,6 @@ pub fn what_is_refused(kind: Kind) {
         "SELECT UPPER(name), FOUND_ROWS() FROM user",
         "SELECT UPPER(name) INTO @x FROM user LIMIT 1",
         "SELECT UPPER(name) INTO OUTFILE '/tmp/x' FROM user",
-        "SELECT UPPER(name) FROM user USE INDEX (PRIMARY)",
         "SELECT UPPER(name) FROM user, mysql.user AS m",
         "SELECT UPPER(name), t.table_name FROM user, information_schema.tables t",
         "SELECT UPPER(name) FROM user JOIN passing ON passing.word = name",

@@ -218,6 +218,8 @@ fn prefix(r: &mut Reader, name: &str, ty: &SqlType, kind: KeyKind) -> Planned<Op
     match whole {
         _ if length == 0 => refused(" without characters"),
         Some(whole) if length == whole => Ok(None),
+        // as long as a value can be, where it has a character for each byte
+        None if bytes == ty.payload_max() && ty.charset().max_bytes() == 1 => Ok(Some(length)),
         _ if kind != KeyKind::Plain => refused(" that is to be unique"),
         Some(whole) if length > whole => refused(", which is shorter"),
         None if bytes > ty.payload_max() => refused(", which is shorter"),

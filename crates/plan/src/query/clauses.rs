@@ -46,11 +46,14 @@ impl Planner<'_> {
         let mut item = list;
         let mut in_list = true;
         let mut after_dot = false;
+        let mut in_hint = false;
         for (at, t) in self.tokens.iter().enumerate().skip(list) {
-            let word = t.kind == TokenKind::Word && !after_dot && depth == 0;
+            in_hint |= depth == 0 && !in_list && self.begins_index_hint(at);
+            let word = t.kind == TokenKind::Word && !after_dot && depth == 0 && !in_hint;
             after_dot = t.is(b'.');
             if t.is(b'(') {
                 depth += 1;
+                in_hint = false;
             } else if t.is(b')') && depth > 0 {
                 depth -= 1;
             } else if t.is(b')') || t.is(b';') {
@@ -79,6 +82,15 @@ impl Planner<'_> {
             found.list_end = found.end;
         }
         Ok(found)
+    }
+
+    /// FORCE INDEX and its like. FOR ORDER BY behind it is no clause of the select.
+    fn begins_index_hint(&self, at: usize) -> bool {
+        let is = |at: usize, words: &[&str]| {
+            let token = self.tokens.get(at);
+            token.is_some_and(|t| words.iter().any(|word| t.is_word(self.sql(), word)))
+        };
+        is(at, &["use", "force", "ignore"]) && is(at + 1, &["index", "key"])
     }
 
     /// Skips what stands between SELECT and the list, from the token `at`. Returns the first token

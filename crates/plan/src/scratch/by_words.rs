@@ -128,7 +128,7 @@ pub(crate) fn query(planner: &mut Planner<'_>, names: &[TableName]) -> Planned<A
         }
     }
     let all = 0..planner.tokens.len();
-    let (reads, renamed) = reads::reads(planner, references, all, "")?;
+    let (reads, renamed) = reads::reads(planner, references, all)?;
     let finds_more = finds_more(planner);
     Ok(Action::Scratch(Box::new(Scratch {
         reads,

@@ -18,7 +18,7 @@ use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 
 use super::handed::Handed;
 use super::reads::{self, has_same_default, in_the_clear};
-use super::walk::walk;
+use super::walk::walk_source;
 use super::write::{Effect, NewRows, SHARED, ScratchWrite, WrittenColumn, by_name};
 use super::{Carried, Scratch, ScratchRead, by_words};
 use crate::errors::{self, NotUnderstood, Refusal};
@@ -38,7 +38,7 @@ pub(crate) fn create(planner: &mut Planner<'_>, mut new: NewTable) -> Planned<Ac
         return NotUnderstood::LockClause.refuse();
     }
     let variables = reads::variables(planner)?;
-    let found = walk(planner, &query, false)?;
+    let found = walk_source(planner, &query)?;
     if found.repeats && planner.request.settings.family == Family::MySql {
         return NotUnderstood::UsedTwice("a part of WITH").refuse();
     }
@@ -53,7 +53,7 @@ pub(crate) fn create(planner: &mut Planner<'_>, mut new: NewTable) -> Planned<Ac
         return NotUnderstood::QueryColumns.refuse();
     }
     let place = new.query.0..new.query.1;
-    let (mut reads, renamed) = reads::reads(planner, found.references, place, "")?;
+    let (mut reads, renamed) = reads::reads(planner, found.references, place)?;
     for read in &mut reads {
         define(read, &new.collation)?;
     }

@@ -15,7 +15,7 @@ use super::given::given;
 use super::handed::Handed;
 use super::reads;
 use super::upsert;
-use super::walk::{Found, walk};
+use super::walk::{Found, walk_source};
 use super::write::{SHARED, by_name, defaulted, written_column};
 use crate::errors::{self, NotUnderstood};
 use crate::plan::{Action, Effect, MetRows, NewRows, ScratchWrite, WrittenColumn};
@@ -65,7 +65,7 @@ fn insert_select(
     let (indexes, from) = column_list(planner, insert, &table, head)?;
     let places = places(planner, insert, head, from)?;
     let variables = reads::variables(planner)?;
-    let found = walk(planner, query, false)?;
+    let found = walk_source(planner, query)?;
     if found.repeats && planner.request.settings.family == Family::MySql {
         return NotUnderstood::UsedTwice("a part of WITH").refuse();
     }
@@ -88,7 +88,7 @@ fn insert_select(
     };
     new.met = met_rows(planner, insert, query, &found, &new)?.map(Box::new);
     let (from, to) = places.query;
-    let (mut reads, renamed) = reads::reads(planner, found.references, from..to, "")?;
+    let (mut reads, renamed) = reads::reads(planner, found.references, from..to)?;
     for read in &mut reads {
         read.lock = SHARED;
     }

@@ -28,8 +28,8 @@
 //! # What is refused
 //!
 //! Tables that are not known (temporary ones among them), system tables, assignments to variables,
-//! functions that act, that tell about the session or that belong to the server, index hints,
-//! partitions, `INTO`.
+//! functions that act, that tell about the session or that belong to the server, partitions,
+//! `INTO`.
 
 mod by_words;
 mod constants;
@@ -47,7 +47,7 @@ mod walk;
 mod write;
 
 use onionskin_value::Family;
-use sqlparser::ast::{LockType, Query};
+use sqlparser::ast::Query;
 
 use crate::errors::{self, NotUnderstood, Refusal};
 use crate::plan::{Action, Text};
@@ -113,24 +113,15 @@ fn finds_more(planner: &Planner<'_>) -> bool {
 
 /// Plans a query for the scratch engine. `shares` says that it ends with `LOCK IN SHARE MODE`.
 pub(crate) fn select(planner: &mut Planner<'_>, query: &Query, shares: bool) -> Planned<Action> {
-    let lock = match query.locks.as_slice() {
-        [] if shares => " LOCK IN SHARE MODE",
-        [] => "",
-        [lock] if lock.of.is_none() && lock.nonblock.is_none() => match lock.lock_type {
-            LockType::Share => " LOCK IN SHARE MODE",
-            LockType::Update => " FOR UPDATE",
-        },
-        _ => return NotUnderstood::LockClause.refuse(),
-    };
     let variables = reads::variables(planner)?;
-    let found = walk(planner, query, !lock.is_empty())?;
+    let found = walk(planner, query, shares)?;
     if found.repeats && planner.request.settings.family == Family::MySql {
         // it makes a copy of the part, which opens the temporary table once more
         return NotUnderstood::UsedTwice("a part of WITH").refuse();
     }
     let (reads, renamed) = {
         let all = 0..planner.tokens.len();
-        reads::reads(planner, found.references, all, lock)?
+        reads::reads(planner, found.references, all)?
     };
     let finds_more = finds_more(planner);
     Ok(Action::Scratch(Box::new(Scratch {

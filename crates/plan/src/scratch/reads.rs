@@ -197,12 +197,11 @@ fn long_digits(name: &str) -> String {
 }
 
 /// A read for each reference, of the columns that are named among `tokens`. The first reference to
-/// a table keeps its name, the others are renamed.
+/// a table keeps its name, the others are renamed. Index hints go to the server.
 pub(super) fn reads(
     planner: &mut Planner<'_>,
     found: Vec<Reference>,
     tokens: Range<usize>,
-    lock: &'static str,
 ) -> Planned<(Vec<ScratchRead>, Vec<Renamed>)> {
     let defaulted = defaulted(planner, tokens.clone());
     let named = Named::of(planner, tokens);
@@ -235,6 +234,15 @@ pub(super) fn reads(
             source.push_str(&quoted(alias));
         }
         source.push_str(&planner.hint_for(&table)?);
+        if let Some(hints) = &reference.hints {
+            for token in &planner.tokens[hints.clone()] {
+                source.push(' ');
+                source.push_str(&String::from_utf8_lossy(token.text(planner.sql())));
+            }
+            let tokens = (hints.start, hints.end);
+            let text = String::new();
+            renamed.push(Renamed { tokens, text });
+        }
         let mut text = TextBuilder::default();
         text.sql(format!("SELECT {} FROM {source}", list.text).as_bytes());
         reads.push(ScratchRead {
@@ -245,7 +253,7 @@ pub(super) fn reads(
             source,
             text: text.finish(),
             conditions: reference.conditions,
-            lock: if reference.outermost { lock } else { "" },
+            lock: reference.lock,
             key: Vec::new(),
             named_by: NamedBy::Key,
             defines: defaulted.is_some(),

@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use onionskin_schema::Table;
 use sqlparser::ast::{
-    Expr, Function, FunctionArguments, JoinOperator, ObjectName, Query, Select, SelectItem,
-    SetExpr, TableFactor, TableWithJoins, Visit, Visitor,
+    Expr, Function, FunctionArguments, JoinOperator, LockType, ObjectName, Query, Select,
+    SelectItem, SetExpr, TableFactor, TableWithJoins, Visit, Visitor,
 };
 
 use super::functions::is_carried;
 use super::pushable;
+use super::write::{FOR_UPDATE, SHARED};
 use crate::errors::{self, NotUnderstood, Refusal};
-use crate::lex::Token;
+use crate::lex::{Token, TokenKind};
 use crate::plan::Text;
 use crate::planner::{Known, Planned, Planner, refuse};
 use crate::scope::{Scope, Source};
@@ -30,8 +31,11 @@ pub(super) struct Reference {
     pub name: Range<usize>,
     /// Conditions for the server.
     pub conditions: Vec<Text>,
-    /// It stands in the FROM clause of the outermost select.
-    pub outermost: bool,
+    /// The tokens of index hints. The server gets them, with the rows that it is asked for; the
+    /// engine has no such index.
+    pub hints: Option<Range<usize>>,
+    /// How its query locks rows.
+    pub lock: &'static str,
     /// An outer join may put NULLs in the place of its rows.
     optional: bool,
     /// Its name stands in an item of a select list that has no name of its own: the text is the
@@ -51,7 +55,8 @@ impl Reference {
             alias: None,
             name: 0..0,
             conditions: Vec::new(),
-            outermost: false,
+            hints: None,
+            lock: "",
             optional: false,
             names_column: false,
             names_result: false,
@@ -77,7 +82,9 @@ struct Walk<'w, 'a> {
     met: HashSet<String>,
     /// One of them was referred to again.
     repeats: bool,
-    locks: bool,
+    /// How the queries around the present place lock rows; `None` in a statement that changes
+    /// tables, which locks what it reads in a way of its own.
+    locks: Option<Vec<&'static str>>,
     /// The common table expressions of the queries around the present place.
     visible: Vec<HashSet<String>>,
     /// The FROM clause holds more than base tables, so that a bare name may be another's column.
@@ -88,9 +95,28 @@ struct Walk<'w, 'a> {
     in_result: HashSet<usize>,
 }
 
-/// Finds the references to tables in a query; `locks`: it locks the rows that it reads.
-pub(super) fn walk(planner: &mut Planner<'_>, query: &Query, locks: bool) -> Planned<Found> {
-    through(planner, query, locks, |_| Ok(()))
+/// Finds the references to tables in a query that changes nothing. `shares`: it ends with
+/// `LOCK IN SHARE MODE`, which the tree does not have.
+pub(super) fn walk(planner: &mut Planner<'_>, query: &Query, shares: bool) -> Planned<Found> {
+    let around = if shares { SHARED } else { "" };
+    through(planner, query, Some(vec![around]), |_| Ok(()))
+}
+
+/// The same in the query of a statement that changes tables.
+pub(super) fn walk_source(planner: &mut Planner<'_>, query: &Query) -> Planned<Found> {
+    through(planner, query, None, |_| Ok(()))
+}
+
+/// How a query locks rows by its last clause.
+fn lock_of(query: &Query) -> Planned<&'static str> {
+    match query.locks.as_slice() {
+        [] => Ok(""),
+        [lock] if lock.of.is_none() && lock.nonblock.is_none() => Ok(match lock.lock_type {
+            LockType::Share => SHARED,
+            LockType::Update => FOR_UPDATE,
+        }),
+        _ => NotUnderstood::LockClause.refuse(),
+    }
 }
 
 /// The same in a statement that changes tables: those of its own list come first, then those of its
@@ -102,7 +128,7 @@ pub(super) fn walk_change(
     condition: Option<&Expr>,
 ) -> Planned<Found> {
     let mut own = 0;
-    let mut found = through(planner, statement, false, |walk| {
+    let mut found = through(planner, statement, None, |walk| {
         for item in tables {
             walk.item(item, false)?;
         }
@@ -123,7 +149,7 @@ pub(super) fn walk_change(
 fn through(
     planner: &mut Planner<'_>,
     statement: &impl Visit,
-    locks: bool,
+    locks: Option<Vec<&'static str>>,
     first: impl FnOnce(&mut Walk) -> Planned<()>,
 ) -> Planned<Found> {
     let mut names = Names::default();
@@ -225,16 +251,24 @@ impl Visitor for Walk<'_, '_> {
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Refusal> {
         self.depth += 1;
-        let nested = self.depth > 1 && !query.locks.is_empty();
-        flow(match nested {
-            true => NotUnderstood::InnerLock.refuse(),
-            false => body(&query.body).and_then(|()| self.parts_of_with(query)),
-        })
+        let lock = match &mut self.locks {
+            Some(locks) => lock_of(query).map(|lock| {
+                let shares = self.depth == 1 && lock.is_empty();
+                locks.push(if shares { locks[0] } else { lock });
+            }),
+            None if self.depth > 1 && !query.locks.is_empty() => NotUnderstood::InnerLock.refuse(),
+            None => Ok(()),
+        };
+        flow(
+            lock.and_then(|()| body(&query.body))
+                .and_then(|()| self.parts_of_with(query)),
+        )
     }
 
     fn post_visit_query(&mut self, _: &Query) -> ControlFlow<Refusal> {
         self.depth -= 1;
         self.visible.pop();
+        self.locks.as_mut().map(Vec::pop);
         ControlFlow::Continue(())
     }
 
@@ -307,6 +341,36 @@ pub(super) fn is_call_allowed(function: &Function) -> Planned<()> {
         return Ok(());
     }
     refuse(&errors::SCRATCH_FUNCTION, format!("{name}()"))
+}
+
+/// The tokens of the index hints behind a table's name and its alias: so many of them.
+fn hints_behind(planner: &Planner<'_>, table: &Reference, count: usize) -> Planned<Range<usize>> {
+    let (sql, tokens) = (planner.sql(), &planner.tokens);
+    let is = |at: usize, words: &[&str]| {
+        let token = tokens.get(at);
+        token.is_some_and(|t| words.iter().any(|word| t.is_word(sql, word)))
+    };
+    let mut at = table.name.end;
+    at += usize::from(is(at, &["as"]));
+    at += usize::from(table.alias.is_some());
+    let start = at;
+    for _ in 0..count {
+        if !is(at, &["use", "force", "ignore"]) || !is(at + 1, &["index", "key"]) {
+            return NotUnderstood::IndexHint.refuse();
+        }
+        let place = |punct: u8| (at..tokens.len()).find(|at| tokens[*at].is(punct));
+        let (Some(open), Some(close)) = (place(b'('), place(b')')) else {
+            return NotUnderstood::IndexHint.refuse();
+        };
+        // nothing else goes to the server as it is
+        let is_name =
+            |t: &Token| matches!(t.kind, TokenKind::Word | TokenKind::Quoted) || t.is(b',');
+        if !tokens[at..open].iter().all(is_name) || !tokens[open + 1..close].iter().all(is_name) {
+            return NotUnderstood::IndexHint.refuse();
+        }
+        at = close + 1;
+    }
+    Ok(start..at)
 }
 
 impl Walk<'_, '_> {
@@ -468,11 +532,21 @@ impl Walk<'_, '_> {
                 sample: None,
                 index_hints,
             } if with_hints.is_empty() => {
-                if !partitions.is_empty() || !index_hints.is_empty() {
-                    return NotUnderstood::EitherClause("an index hint", "PARTITION").refuse();
+                if !partitions.is_empty() {
+                    return NotUnderstood::Clause("PARTITION").refuse();
                 }
                 let alias = alias.as_ref().map(|a| a.name.value.clone());
-                self.reference(name, alias, optional)
+                let at = self.found.len();
+                self.reference(name, alias, optional)?;
+                if index_hints.is_empty() {
+                    return Ok(());
+                }
+                // a part of WITH has no index
+                let Some(found) = self.found.get_mut(at) else {
+                    return NotUnderstood::IndexHint.refuse();
+                };
+                found.hints = Some(hints_behind(self.planner, found, index_hints.len())?);
+                Ok(())
             }
             TableFactor::NestedJoin {
                 table_with_joins,
@@ -545,7 +619,12 @@ impl Walk<'_, '_> {
                     alias,
                     name: place,
                     conditions: Vec::new(),
-                    outermost: self.depth == 1 && self.locks,
+                    hints: None,
+                    lock: self
+                        .locks
+                        .as_ref()
+                        .and_then(|locks| locks.last().copied())
+                        .unwrap_or(""),
                     optional,
                     written: Vec::new(),
                 });

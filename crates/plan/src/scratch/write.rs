@@ -25,7 +25,7 @@ use super::handed::Handed;
 use super::reads::{self, in_the_clear};
 use super::row_names::{RowNames, row_names};
 use super::walk::{Found, Reference, Written as Names, walk_change};
-use super::{Carried, Scratch, ScratchRead};
+use super::{Carried, NamedBy, Scratch, ScratchRead};
 use crate::errors::{self, NotUnderstood};
 use crate::lex::TokenKind;
 use crate::plan::{Action, ColumnUse};
@@ -33,7 +33,7 @@ pub(super) use crate::plan::{Effect, NewRows, ScratchWrite, Written, WrittenColu
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
 use crate::scope::position;
 
-const FOR_UPDATE: &str = " FOR UPDATE";
+pub(super) const FOR_UPDATE: &str = " FOR UPDATE";
 pub(super) const SHARED: &str = " LOCK IN SHARE MODE";
 
 /// A table of the statement's own list.
@@ -148,7 +148,7 @@ pub(crate) fn update(planner: &mut Planner<'_>, update: &Update) -> Planned<Acti
         check_read(assignments, &own, &targets)?;
         check_read(selection, &own, &targets)?;
     }
-    let scratch = change(planner, found, variables, &targets)?;
+    let scratch = change(planner, found, variables, &targets, false)?;
     Ok(Action::ScratchWrite(Box::new(ScratchWrite {
         scratch,
         effect: Effect::Update(written),
@@ -191,7 +191,7 @@ pub(crate) fn delete(planner: &mut Planner<'_>, delete: &Delete) -> Planned<Acti
     if own.len() > 1 || !tables.is_empty() {
         check_read(selection, &own, &targets)?;
     }
-    let scratch = change(planner, found, variables, &targets)?;
+    let scratch = change(planner, found, variables, &targets, true)?;
     let written = targets.into_iter().map(|read| Written {
         read,
         columns: Vec::new(),
@@ -220,12 +220,14 @@ fn check_read(expressions: &impl Visit, own: &[Own], targets: &[usize]) -> Plann
     Ok(())
 }
 
-/// The reads of a statement that changes these tables of its own list.
+/// The reads of a statement that changes these tables of its own list. `takes_twice`: one table
+/// may be changed by two names.
 fn change(
     planner: &mut Planner<'_>,
     found: Found,
     variables: Vec<Vec<u8>>,
     targets: &[usize],
+    takes_twice: bool,
 ) -> Planned<Scratch> {
     let mysql = planner.request.settings.family == Family::MySql;
     if found.repeats && mysql {
@@ -234,19 +236,22 @@ fn change(
     let mut keys = HashMap::new();
     for &target in targets {
         let table = Arc::clone(&found.references[target].table);
+        let names = row_names(planner, &table)?;
         for (n, other) in found.references.iter().enumerate() {
             let same = n != target
                 && other.table.database.eq_ignore_ascii_case(&table.database)
                 && other.table.name.eq_ignore_ascii_case(&table.name);
+            // a row that is deleted by two names is found again by its key
+            let is_found = takes_twice && names.by == NamedBy::Key;
             // MySQL has an error of its own for most of these
-            if same && (targets.contains(&n) || n >= found.own && mysql) {
+            if same && (targets.contains(&n) && !is_found || n >= found.own && mysql) {
                 return NotUnderstood::ChangedAndRead.refuse();
             }
         }
-        keys.insert(target, row_names(planner, &table)?);
+        keys.insert(target, names);
     }
     let all = 0..planner.tokens.len();
-    let (mut reads, renamed) = reads::reads(planner, found.references, all, "")?;
+    let (mut reads, renamed) = reads::reads(planner, found.references, all)?;
     for (n, read) in reads.iter_mut().enumerate() {
         read.lock = SHARED;
         if let Some(key) = keys.remove(&n) {

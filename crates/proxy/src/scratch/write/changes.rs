@@ -1,6 +1,8 @@
 //! Rows that a statement has changed on the scratch engine, or taken away. They are written to the
 //! server by their keys.
 
+use std::collections::{HashMap, HashSet};
+
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{
     ColumnUse, NamedBy, Purpose, Scratch, ScratchRead, ScratchWrite, Slot, Source, Written,
@@ -342,13 +344,14 @@ impl Session {
         done
     }
 
-    /// Deletes the rows that are no longer among the engine's. Returns how many.
+    /// Deletes the rows that are no longer among the engine's.
     pub(super) fn delete_missing(
         &mut self,
         engine: &mut Engine,
         scratch: &Scratch,
         target: &Written,
         change: &Change,
+        gone_twice: &mut GoneTwice,
     ) -> Outcome<u64> {
         let read = &scratch.reads[target.read];
         let keys = change.keys.get(target.read).map_or(&[][..], Vec::as_slice);
@@ -365,11 +368,13 @@ impl Session {
                 }
             }
         }
-        let gone: Vec<&Vec<u8>> = keys
+        let mut gone: Vec<&Vec<u8>> = keys
             .iter()
             .zip(stays)
             .filter_map(|(key, stays)| (!stays).then_some(key))
             .collect();
+        let missing = gone.len() as u64;
+        gone.retain(|key| gone_twice.is_first(target.read, key));
         check_scans(read, gone.len() as u64)?;
         let at_once = match read.named_by {
             NamedBy::Row => 1,
@@ -399,7 +404,50 @@ impl Session {
                 return Err(Failure::refused(&errors::NEEDS_KEY, about));
             }
         }
-        Ok(gone.len() as u64)
+        Ok(missing)
+    }
+}
+
+/// Rows of tables that a DELETE deletes from by two names. The engine has a copy for each name; at
+/// the server a row goes once, and counts once.
+pub(super) struct GoneTwice {
+    /// For each read that changes, the first one of the same table, if there are others.
+    tables: HashMap<usize, usize>,
+    rows: HashSet<(usize, Vec<u8>)>,
+    /// How many were met again.
+    pub again: u64,
+}
+
+impl GoneTwice {
+    pub(super) fn new(scratch: &Scratch, targets: &[Written]) -> GoneTwice {
+        let table = |target: &Written| &scratch.reads[target.read].table;
+        let is_same = |a: &Written, b: &Written| {
+            let (a, b) = (table(a), table(b));
+            a.database.eq_ignore_ascii_case(&b.database) && a.name.eq_ignore_ascii_case(&b.name)
+        };
+        let mut tables = HashMap::new();
+        for target in targets {
+            let mut same = targets.iter().filter(|other| is_same(other, target));
+            if let (Some(first), Some(_)) = (same.next(), same.next()) {
+                tables.insert(target.read, first.read);
+            }
+        }
+        GoneTwice {
+            tables,
+            rows: HashSet::new(),
+            again: 0,
+        }
+    }
+
+    /// Whether the row of this read was not met by another name yet. `key` is the condition that
+    /// names it.
+    fn is_first(&mut self, read: usize, key: &[u8]) -> bool {
+        let Some(table) = self.tables.get(&read) else {
+            return true;
+        };
+        let is_first = self.rows.insert((*table, key.to_vec()));
+        self.again += u64::from(!is_first);
+        is_first
     }
 }
 

@@ -22,6 +22,7 @@ mod rows;
 mod upsert;
 mod values;
 
+use changes::GoneTwice;
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{Effect, ScratchWrite, errors};
 use onionskin_schema::Table;
@@ -206,11 +207,13 @@ impl Session {
         engine.load_again()?;
         let updates = matches!(write.effect, Effect::Update(_));
         let mut written = 0;
+        let mut gone_twice = GoneTwice::new(scratch, targets);
         for (target, ranks) in targets.iter().zip(&ranks) {
             written += match updates {
                 true => self.write_changed(engine, keyed, scratch, target, change, ranks)?,
                 false => {
-                    let gone = self.delete_missing(engine, scratch, target, change);
+                    let gone =
+                        self.delete_missing(engine, scratch, target, change, &mut gone_twice);
                     gone.map_err(|failure| match failure {
                         // the server would leave such rows, and delete the others
                         Failure::Server { code, .. } if keyed.plan.facts.ignore => {
@@ -228,6 +231,9 @@ impl Session {
         if written != counted {
             let about = "the engine counts other rows than were written";
             return Err(Failure::refused(&errors::INTERNAL, about));
+        }
+        if !updates {
+            done.affected_rows -= gone_twice.again;
         }
         diagnostics.hides_servers = true;
         if updates && done.info.is_empty() {
