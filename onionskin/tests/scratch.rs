@@ -117,6 +117,12 @@ fn snapshots_and_locks_are_the_sessions(kind: Kind) {
     other.must("UPDATE open SET word = word WHERE id = 1");
     protected.must("COMMIT");
     other.must(taken);
+    protected.must("START TRANSACTION");
+    let shared = inner.replace("FOR UPDATE", "LOCK IN SHARE MODE");
+    assert_eq!(protected.text(&shared).unwrap(), "3");
+    assert_eq!(other.must_fail(taken), 1205);
+    assert_eq!(other.text(&shared).unwrap(), "3");
+    protected.must("COMMIT");
     other.must("UPDATE user SET city = 'x' WHERE id = 1");
     // tables that the session has locked stay locked
     protected.must("LOCK TABLES user READ, open READ");

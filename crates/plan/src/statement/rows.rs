@@ -356,21 +356,36 @@ fn blank_index_hints(planner: &mut Planner) -> Planned<()> {
     Ok(())
 }
 
+const SHARE_LOCK: [&str; 4] = ["lock", "in", "share", "mode"];
+
 /// The parser does not know `LOCK IN SHARE MODE` at the end of a `SELECT`. Returns whether it
-/// stands there.
+/// stands there. At the end of an inner query it is `FOR SHARE` to the parser.
 fn blank_share_lock(planner: &mut Planner) -> bool {
     let sql = planner.sql();
+    let inner: Vec<_> = planner
+        .tokens
+        .windows(SHARE_LOCK.len() + 1)
+        .filter(|words| {
+            let is_lock = |(t, w): (&Token, &str)| t.is_word(sql, w);
+            words.iter().zip(SHARE_LOCK).all(is_lock) && words[SHARE_LOCK.len()].is(b')')
+        })
+        .map(|words| words[0].start..words[SHARE_LOCK.len() - 1].end)
+        .collect();
+    for range in inner {
+        let width = range.len();
+        let known = format!("{:width$}", "FOR SHARE");
+        planner.parse_text.replace_range(range, &known);
+    }
     let end = planner
         .tokens
         .iter()
         .rposition(|t| !t.is(b';'))
         .map_or(0, |i| i + 1);
-    let words = ["lock", "in", "share", "mode"];
-    let Some(from) = end.checked_sub(words.len()) else {
+    let Some(from) = end.checked_sub(SHARE_LOCK.len()) else {
         return false;
     };
     let last = &planner.tokens[from..end];
-    let found = last.iter().zip(words).all(|(t, w)| t.is_word(sql, w));
+    let found = last.iter().zip(SHARE_LOCK).all(|(t, w)| t.is_word(sql, w));
     if found {
         let range = last[0].start..last[3].end;
         let blank = " ".repeat(range.len());
