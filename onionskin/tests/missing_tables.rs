@@ -14,6 +14,7 @@ on_both_servers!(
     programs_of_other_databases,
     temporary_tables_of_narrow_accounts,
     accounts_that_see_no_columns,
+    tables_that_were_protected,
 );
 
 /// In every value that must not reach the server.
@@ -428,5 +429,44 @@ fn accounts_that_see_no_columns(kind: Kind) {
     let failure = session.must_fail("CREATE VIEW other.v AS SELECT id FROM app.t");
     assert!([1054, 1142, 1143].contains(&failure), "{failure}");
     drop(session);
+    place.nothing_leaked();
+}
+
+/// No pattern is about these. One is gone, of the other an account is told nothing.
+fn tables_that_were_protected(kind: Kind) {
+    let Some(mut place) = Place::start(kind) else {
+        return;
+    };
+    let table = "(id INT PRIMARY KEY, name VARCHAR(40) ENCRYPTED FOR (eq))";
+    let mut session = place.proxy.connect_to("other");
+    for name in ["gone", "hidden"] {
+        session.must(&format!("CREATE TABLE {name} {table}"));
+        session.must(&format!("INSERT INTO {name} VALUES (1, '{SECRET}')"));
+    }
+    place
+        .admin
+        .must("CREATE USER narrow@'%' IDENTIFIED BY 'narrow'");
+    place
+        .admin
+        .must("GRANT SELECT ON other.plain TO narrow@'%'");
+    place.admin.must("DROP TABLE other.gone");
+    let mut narrow = Session::open(place.proxy.port(), "narrow", "narrow", Some("other"));
+    for sql in [
+        "INSERT INTO {t} VALUES (2, {v})",
+        "SELECT id FROM {t} WHERE name = {v}",
+        "UPDATE {t} SET name = {v} WHERE id = 1",
+        "DELETE FROM {t} WHERE name = {v}",
+        "SELECT p.id FROM plain p JOIN {t} x ON x.id = p.id WHERE x.name = {v}",
+        "CREATE PROCEDURE p() INSERT INTO {t} VALUES (3, {v})",
+    ] {
+        let sql = sql.replace("{v}", &format!("'{SECRET}'"));
+        for session in [&mut session, &mut narrow] {
+            assert!(session.run(&sql.replace("{t}", "gone")).is_err(), "{sql}");
+        }
+        assert!(narrow.run(&sql.replace("{t}", "hidden")).is_err(), "{sql}");
+    }
+    let found = session.text(&format!("SELECT id FROM hidden WHERE name = '{SECRET}'"));
+    assert_eq!(found.as_deref(), Ok("1"));
+    drop((session, narrow));
     place.nothing_leaked();
 }

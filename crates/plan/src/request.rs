@@ -74,6 +74,12 @@ pub trait Catalog {
         let _ = (database, name);
         None
     }
+
+    /// Whether a table of this name is known to have been protected, though there may be none now,
+    /// or none that the user sees.
+    fn was_protected(&self, database: &str, name: &str) -> bool {
+        self.pinned(database, name).is_some()
+    }
 }
 
 /// A statement to be planned.

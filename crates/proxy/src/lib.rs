@@ -175,7 +175,7 @@ impl Shared {
             edition: 0,
             login: Arc::new(login::LoginSettings::of(&config)),
             sessions: Arc::default(),
-            accounts: Arc::new(catalog::Accounts::new(rules(&config, 0))),
+            accounts: Arc::new(catalog::Accounts::new(rules(&config, 0, Arc::default()))),
             told: Arc::default(),
             metrics: config.counts.then(|| Arc::new(metrics::Metrics::new())),
             refused: Arc::default(),
@@ -208,7 +208,10 @@ impl Shared {
             sessions: self.sessions.clone(),
             accounts: match stays {
                 true => self.accounts.clone(),
-                false => Arc::new(catalog::Accounts::new(rules(&config, edition))),
+                false => {
+                    let once = self.accounts.once_protected();
+                    Arc::new(catalog::Accounts::new(rules(&config, edition, once)))
+                }
             },
             told: match stays {
                 true => self.told.clone(),
@@ -228,11 +231,12 @@ impl Shared {
     }
 }
 
-fn rules(config: &Config, edition: u64) -> catalog::Rules {
+fn rules(config: &Config, edition: u64, once: Arc<catalog::OnceProtected>) -> catalog::Rules {
     catalog::Rules {
         pins: config.pins.clone(),
         policy: Arc::new(config.policy.clone()),
         masks: Arc::new(config.masks.clone()),
+        once,
         edition,
     }
 }

@@ -1,7 +1,7 @@
-//! Tables that are not there, of names that `[protect]` is about.
+//! Tables that are not there, of names that `[protect]` is about, or that were protected before.
 //!
 //! A statement that names such a table fails. Its values belong into protected columns all the
-//! same: the CREATE TABLE before it may have been refused. So the server is asked for the table
+//! same: the CREATE TABLE before it may have been refused, or the account does not see the table. So the server is asked for the table
 //! before it gets the statement, which would stand in its log: see [`Doubt`].
 //!
 //! The tree of a statement tells whether a table may be missing. Executable comments count as text.
@@ -33,7 +33,7 @@ pub(super) fn doubt(
     asks: bool,
 ) -> Planned<Doubt> {
     let sql = request.sql;
-    if request.policy.is_empty() || !names.iter().any(|name| is_missing(request, name)) {
+    if !names.iter().any(|name| is_missing(request, name)) {
         return Ok(Doubt::None);
     }
     let Some(all) = flattened(sql, tokens, request.settings.lex) else {
@@ -110,7 +110,8 @@ fn is_missing(request: &Request, name: &TableName) -> bool {
     !table.starts_with(COLLATION)
         && !is_system
         && !matches!(request.catalog.table(database, table), Known::Table(_))
-        && request.policy.concerns(database, table)
+        && (request.policy.concerns(database, table)
+            || request.catalog.was_protected(database, table))
 }
 
 fn is_one_of(sql: &[u8], token: &Token, words: &[&str]) -> bool {

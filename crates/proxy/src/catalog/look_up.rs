@@ -293,7 +293,7 @@ impl Account {
                     continue;
                 }
             }
-            let entry = Entry::new(table, look.began);
+            let entry = self.entry(table, look.began);
             changed |= tables.insert(key, entry).is_some();
         }
         Ok(Some(changed))

@@ -13,6 +13,7 @@
 //! | `look_up` | tables are looked up at the server |
 //! | `names`, `rows` | what a look-up asks for, and the tables in its answer |
 //! | `views` | views that are broken, and what is behind others |
+//! | `once` | the names that were protected once |
 //! | `temporary` | the temporary tables of one session |
 //! | `plans` | the plans that are kept |
 //! | `keyed_plan` | a plan gets its ciphers, and is told what it rests on |
@@ -20,6 +21,7 @@
 mod keyed_plan;
 mod look_up;
 mod names;
+mod once;
 mod plans;
 mod rows;
 mod temporary;
@@ -39,6 +41,7 @@ use crate::mask::{AccountMasks, Masks};
 use crate::pins::PinFile;
 use crate::renewal::{Lists, Turns};
 use names::is_virtual;
+pub(crate) use once::OnceProtected;
 use temporary::{Temporary, TemporaryTables};
 
 pub(crate) use keyed_plan::{PlanOrigin, cipher_of};
@@ -70,6 +73,8 @@ pub(crate) struct Rules {
     pub pins: Option<Arc<PinFile>>,
     pub policy: Arc<Policy>,
     pub masks: Arc<Masks>,
+    /// The same for every configuration of the running proxy.
+    pub once: Arc<OnceProtected>,
     /// Which configuration of the running proxy they belong to: the first is 0.
     pub edition: u64,
 }
@@ -88,6 +93,11 @@ impl Accounts {
             rules,
             ..Accounts::default()
         }
+    }
+
+    /// The names that were protected once, for the accounts of another configuration.
+    pub fn once_protected(&self) -> Arc<OnceProtected> {
+        Arc::clone(&self.rules.once)
     }
 
     /// How many plans there are.
@@ -366,8 +376,16 @@ impl Account {
         let listed = table.is_some().then_some(name);
         self.lists.write().know(database, listed);
         let key = TableName::new(database, name);
-        let entry = Entry::new(table, u64::MAX);
+        let entry = self.entry(table, u64::MAX);
         self.tables.write().insert(key, entry);
+    }
+
+    /// What is found under a name.
+    fn entry(&self, table: Option<Table>, checked: u64) -> Arc<Entry> {
+        if let Some(table) = &table {
+            self.rules.once.note(table);
+        }
+        Entry::new(table, checked)
     }
 }
 
@@ -400,6 +418,11 @@ impl Catalog for Account {
         // a temporary table is the session's own
         let key = TableName::new(database, name);
         (!self.is_temporary(&key)).then_some(pinned)
+    }
+
+    fn was_protected(&self, database: &str, name: &str) -> bool {
+        let key = TableName::new(database, name);
+        self.rules.once.has(&key) || self.pinned(database, name).is_some()
     }
 }
 

@@ -63,7 +63,10 @@ impl Session {
         let shared = Arc::clone(&self.shared);
         let policy = &shared.config.policy;
         let mut names = names.to_vec();
-        names.retain(|name| policy.concerns(&name.database, &name.name));
+        names.retain(|name| {
+            let (database, name) = (&name.database, &name.name);
+            policy.concerns(database, name) || self.account.was_protected(database, name)
+        });
         if names.is_empty() || names.len() > MAX_LOOKED_UP {
             return Ok(!names.is_empty());
         }
