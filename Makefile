@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz mariadb-tests orm-suites bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book package package-test container-test browser-test mariadb118 nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests orm-suites applications bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book package package-test container-test browser-test mariadb118 nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,11 @@ orm-suites: ## test suites of Django, SQLAlchemy and SQLObject, and an applicati
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/orm_suites.py
 	python3 scripts/orm_suites.py --wildcard
+
+applications: ## WordPress and MediaWiki with every column protected, and on a plain server: what they say must be the same
+	@scripts/install-deps.sh applications
+	$(CARGO) build --release --locked -p onionskin
+	python3 scripts/applications.py
 
 bench: bench-proxy bench-backup bench-migrate bench-like bench-tiers ## the speed of all parts, each next to what else there is; takes hours
 
@@ -118,6 +123,7 @@ nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzin
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/orm_suites.py
 	python3 scripts/orm_suites.py --wildcard
+	$(MAKE) applications
 	$(MAKE) browser-test
 	$(MAKE) mariadb118
 	$(MAKE) package-test container-test

@@ -6,6 +6,7 @@
 #   scripts/install-deps.sh package  for `make package-test`: Debian's tools for packages, systemd-nspawn
 #   scripts/install-deps.sh container  for `make container-test`: the same tools for packages, podman
 #   scripts/install-deps.sh browser  for `make browser-test`: chromium and its driver, and Python's venv
+#   scripts/install-deps.sh applications  for `make applications`: what tests need, PHP, WordPress, MediaWiki
 #   scripts/install-deps.sh nightly  what tests need, and MariaDB 11.8 in .servers/mariadb118
 #
 # Packages come from apt, as root or through sudo; without either, the script prints what to install
@@ -77,7 +78,16 @@ if [ "$want" = browser ]; then
     need setpriv util-linux
     python3 -c 'import ensurepip' 2>/dev/null || missing+=(python3-venv)
 fi
-if [ "$want" = tests ] || [ "$want" = nightly ]; then
+if [ "$want" = applications ]; then
+    need php php-cli
+    need curl curl
+    for module in mysqli:mysql intl mbstring xml; do
+        php -m 2>/dev/null | grep -qix "${module%:*}" || missing+=("php-${module#*:}")
+    done
+    [ -e /usr/share/wordpress/wp-settings.php ] || missing+=(wordpress)
+    [ -e /usr/share/mediawiki/index.php ] || missing+=(mediawiki)
+fi
+if [ "$want" = tests ] || [ "$want" = nightly ] || [ "$want" = applications ]; then
     need systemd-analyze systemd
     need sysbench sysbench
     need haproxy haproxy
@@ -140,7 +150,7 @@ fi
 
 # ---- servers of other releases of Debian ------------------------------------------------------------------------------
 
-[ "$want" = tests ] || [ "$want" = nightly ] || exit 0
+[ "$want" = tests ] || [ "$want" = nightly ] || [ "$want" = applications ] || exit 0
 PATH=$PATH:/usr/sbin:/sbin
 
 # Debian's mirrors as apt on this machine knows them, then the official one.
