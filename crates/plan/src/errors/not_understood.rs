@@ -166,7 +166,7 @@ reasons! {
         ResultName = "a column of the result named by a text that is not well-formed";
         /// On the scratch engine, rows are locked with `FOR UPDATE` or `LOCK IN SHARE MODE` only.
         LockClause = "a clause that locks rows";
-        /// The scratch engine locks rows for the outermost query only.
+        /// In a statement that changes tables the scratch engine locks rows in a way of its own.
         InnerLock = "rows locked by an inner query";
         /// In its parentheses stands something else than names.
         IndexHint = "an index hint";
