@@ -29,6 +29,12 @@ backend = {backend}
 # The keys. Without this file nothing that was encrypted under it can ever be read: keep a copy in another place than the
 # copies of the data. Relative to this file.
 keys    = "file:keys.json"
+# Who opens that file, if not a passphrase or its mode: a key store outside of this machine wraps its root key (docs/keys.md). How it
+# is reached stands under [provider]. At a start it is asked for so many seconds; while the proxy runs, only if a time is set
+# after which the proxy ends unless it has answered again.
+# keys_provider      = "exec"
+# keys_retry_seconds = 30
+# keys_ttl_seconds   = 86400
 # Ciphers for new columns: "aes" (AES-256-GCM-SIV, HMAC-SHA-256) or "sm" (SM4-GCM, HMAC-SM3).
 suite   = "aes"
 
@@ -100,6 +106,11 @@ enforce = true
 # one that runs, in the place of "engine" (docs/scratch.md).
 {mark}[scratch]
 {mark}engine = "auto"
+
+# A program that wraps and unwraps the root key of the key file (docs/keys.md): its path and its arguments.
+# [provider.exec]
+# command         = ["/usr/local/lib/onionskin/wrap-root-key", "--key", "onionskin"]
+# timeout_seconds = 10
 
 # What accounts see of protected columns (docs/masks.md): "clear", "null", "refuse", "first:N", "last:N".
 # [mask."shop.customers"]
