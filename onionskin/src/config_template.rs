@@ -111,6 +111,11 @@ enforce = true
 # [provider.exec]
 # command         = ["/usr/local/lib/onionskin/wrap-root-key", "--key", "onionskin"]
 # timeout_seconds = 10
+# The transit engine of Vault or OpenBao. The token is in ONIONSKIN_VAULT_TOKEN_FILE; other logins are "approle" and "kubernetes".
+# [provider.vault]
+# address = "https://vault.example:8200"
+# ca      = "vault-ca.pem"
+# key     = "onionskin"
 
 # What accounts see of protected columns (docs/masks.md): "clear", "null", "refuse", "first:N", "last:N".
 # [mask."shop.customers"]

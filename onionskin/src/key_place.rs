@@ -104,7 +104,7 @@ impl KeyPlace {
 
     /// A provider that is configured.
     pub fn opening_by(&self, name: ProviderName) -> Result<Opening, CommandError> {
-        let provider = self.section.sections.provider(name);
+        let provider = self.section.sections.provider(name, &self.folder);
         let provider = provider.map_err(CommandError::Arguments)?;
         Ok(Opening {
             passphrase: None,

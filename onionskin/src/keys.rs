@@ -69,6 +69,8 @@ enum Action {
 enum Target {
     /// The program under [provider.exec]
     Exec,
+    /// The transit engine under [provider.vault]
+    Vault,
     /// The passphrase in ONIONSKIN_NEW_PASSPHRASE
     Passphrase,
     /// Nobody: the file's mode is its only protection
@@ -79,6 +81,7 @@ impl Target {
     fn provider(self) -> Option<ProviderName> {
         match self {
             Target::Exec => Some(ProviderName::Exec),
+            Target::Vault => Some(ProviderName::Vault),
             Target::Passphrase | Target::File => None,
         }
     }

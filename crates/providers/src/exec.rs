@@ -16,7 +16,6 @@
 //! not now. What it says on standard error is then a part of the error.
 
 use std::{
-    fmt::Write as _,
     fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -34,6 +33,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::{
     fault::Fault,
     secret_text::SecretText,
+    shown::behind,
     talk::{NoAnswer, Said, talk},
 };
 
@@ -45,11 +45,6 @@ const PROTOCOL: u32 = 1;
 const MOST_OUT: usize = 64 << 10;
 /// Of standard error, so many bytes are read.
 const MOST_ERROR: usize = 4 << 10;
-/// And so many characters shown, at most.
-const MOST_SHOWN: usize = 500;
-/// Words of so many letters are not shown: 32 bytes are 43 letters of base64 and 64 of
-/// hexadecimal, and error messages of tools quote what they were given.
-const LONGEST_SHOWN: usize = 40;
 /// The exit code that says that trying again does not help.
 const REFUSED: i32 = 2;
 /// Variables of ours begin so. Passphrases and passwords are in some of them.
@@ -240,42 +235,6 @@ impl KeyProvider for ExecProvider {
 
     fn name(&self) -> &str {
         NAME
-    }
-}
-
-/// What a program has said on standard error, to be put behind a sentence: one line, without what
-/// may be a key and without what steers a terminal.
-fn behind(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
-    let mut shown = String::new();
-    let is_of_keys = |c: char| c.is_ascii_alphanumeric() || "+/=_-".contains(c);
-    let mut rest: &str = text.trim();
-    while let Some(first) = rest.chars().next() {
-        let end = rest.find(|c: char| !is_of_keys(c)).unwrap_or(rest.len());
-        let (word, behind) = match end {
-            0 => rest.split_at(first.len_utf8()),
-            end => rest.split_at(end),
-        };
-        match (end, first) {
-            (0, c) if c.is_whitespace() || c.is_control() => {
-                if !shown.ends_with(' ') {
-                    shown.push(' ');
-                }
-            }
-            (LONGEST_SHOWN.., _) => {
-                let _ = write!(shown, "[{end} characters]");
-            }
-            _ => shown.push_str(word),
-        }
-        rest = behind;
-    }
-    if shown.chars().count() > MOST_SHOWN {
-        shown = shown.chars().take(MOST_SHOWN).collect();
-        shown.push('…');
-    }
-    match shown.is_empty() {
-        true => String::new(),
-        false => format!(": {shown}"),
     }
 }
 

@@ -7,7 +7,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `exec` | a program that is told by JSON on its standard input |
-//! | `fault`, `secret_text` | why there is no answer, and what is wiped of one |
+//! | `vault` | the transit engine of Vault and OpenBao, over HTTPS |
+//! | `fault`, `shown`, `secret_text` | why there is no answer, what is shown and what is wiped of one |
 //! | `talk` | a child process: its input, its output, and how long it may take |
 //!
 //! No error of this crate has a key in it, or what a login is done with.
@@ -15,6 +16,9 @@
 mod exec;
 mod fault;
 mod secret_text;
+mod shown;
 mod talk;
+mod vault;
 
 pub use exec::ExecProvider;
+pub use vault::{Secret, VaultLogin, VaultProvider, VaultSettings};
