@@ -24,7 +24,7 @@ use crate::{
 /// The pause before it is asked for the second time; each is twice the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest of them.
-const LAST_PAUSE: Duration = Duration::from_secs(5);
+const LAST_PAUSE: Duration = Duration::from_secs(2);
 /// How often it is looked whether the program is to end.
 const LOOK: Duration = Duration::from_millis(50);
 

@@ -3,6 +3,8 @@
 
 #[path = "key_providers/outages.rs"]
 mod outages;
+#[path = "key_providers/vault.rs"]
+mod vault;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -89,11 +91,17 @@ impl Home {
 
     /// The proxy, with its log in a file.
     fn serve(&self) -> Served {
+        self.serve_with(&[])
+    }
+
+    /// The same, with variables that name files.
+    fn serve_with(&self, variables: &[(&str, PathBuf)]) -> Served {
         let port = free_port();
         let listen = format!("127.0.0.1:{port}");
         let log = self.path("proxy.log");
         let file = fs::File::create(&log).expect("a log");
         let mut command = self.command(&["serve", "--listen", &listen]);
+        command.envs(variables.iter().cloned());
         command
             .stdout(file.try_clone().expect("a handle"))
             .stderr(file);

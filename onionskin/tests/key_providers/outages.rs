@@ -28,7 +28,7 @@ fn questions(home: &Home) -> usize {
 }
 
 /// The body of an answer of the administration address.
-fn http(port: u16, path: &str) -> String {
+pub fn http(port: u16, path: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the address");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("sent");
     let mut text = String::new();
