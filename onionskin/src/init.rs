@@ -26,8 +26,8 @@ pub struct Init {
     /// The server: host:port or unix:/path
     #[arg(long, value_name = "ADDR", default_value = DEFAULT_BACKEND)]
     backend: String,
-    /// Make the key file alone, as the onionskin.toml in the folder says: where it names a provider,
-    /// that wraps the root key from the beginning
+    /// Make the key file alone, as the onionskin.toml in the folder says: a provider that it names
+    /// wraps the root key from the beginning
     #[arg(long, conflicts_with = "backend")]
     keys_only: bool,
 }
