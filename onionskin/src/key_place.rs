@@ -199,10 +199,13 @@ impl KeyPlace {
             if ends || !error.may_pass() {
                 return Err(error.into());
             }
-            tracing::warn!(
-                "{error}; asking again for {} seconds",
-                left.as_secs_f64().ceil()
-            );
+            let seconds = left.as_secs_f64().ceil();
+            if tracing::dispatcher::has_been_set() {
+                tracing::warn!("{error}; asking again for {seconds} seconds");
+            } else if pause == FIRST_PAUSE {
+                // A command without a log: whoever waits for it is told once.
+                eprintln!("onionskin: {error}; asking again for {seconds} seconds");
+            }
             wait(pause.min(left), patience)?;
             pause = LAST_PAUSE.min(pause * 2);
         }

@@ -166,20 +166,20 @@ fn an_outage_changes_nothing_for_what_runs() {
 
 #[test]
 fn keys_are_used_for_no_longer_than_they_may_be() {
-    let home = wrapped("keys_ttl_seconds = 3\n");
+    let home = wrapped("keys_ttl_seconds = 4\n");
     let mut served = home.serve();
     served.until_it_listens();
     let begun = questions(&home);
     // Longer than the time, while it answers.
-    std::thread::sleep(Duration::from_millis(4500));
+    std::thread::sleep(Duration::from_millis(5500));
     assert!(served.listens(), "{}", served.log());
     let asked = questions(&home) - begun;
-    assert!((2..8).contains(&asked), "{asked}");
+    assert!((1..8).contains(&asked), "{asked}");
     let since = Instant::now();
     away(&home, true);
     assert_eq!(served.exit_code(), Some(1), "{}", served.log());
     let lived = since.elapsed();
-    assert!(lived < Duration::from_millis(4500), "{lived:?}");
+    assert!(lived < Duration::from_millis(6000), "{lived:?}");
     assert!(lived > Duration::from_millis(900), "{lived:?}");
     let log = served.log();
     assert!(log.contains("may be used for"), "{log}");
