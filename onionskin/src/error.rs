@@ -221,6 +221,8 @@ impl CommandError {
     /// See the module.
     pub fn exit_code(&self) -> ExitCode {
         match self {
+            // a provider that is away comes back, and whoever restarts programs shall do so
+            Self::Keys(error) if error.may_pass() => ExitCode::FAILURE,
             Self::Config(_)
             | Self::Keys(_)
             | Self::Secret(_)

@@ -80,11 +80,16 @@ impl Home {
         said(&output)
     }
 
-    /// Fails with exit code 2, and with one line; before it may stand that it is tried again.
+    /// Fails with exit code 2, and with one line.
     fn must_not(&self, arguments: &[&str]) -> String {
+        self.fails(arguments, 2)
+    }
+
+    /// Fails with one line, before which may stand that it is tried again.
+    fn fails(&self, arguments: &[&str], code: i32) -> String {
         let output = self.run(arguments);
         let text = said(&output);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
         let lines: Vec<&str> = text.trim().lines().collect();
         match lines[..] {
             [one] => one.to_owned(),
@@ -296,7 +301,7 @@ fn a_key_set_can_begin_under_a_provider() {
     fs::remove_file(home.path("keys.json")).expect("removed");
     home.configure("keys_provider = \"exec\"\n", &sections);
     home.write("away", "");
-    let away = home.must_not(&["init", "--keys-only"]);
+    let away = home.fails(&["init", "--keys-only"], 1);
     assert!(away.contains("the store is away"), "{away}");
     assert!(!home.path("keys.json").exists());
     fs::remove_file(home.path("away")).expect("removed");
@@ -314,16 +319,21 @@ fn what_a_program_does_wrong_is_one_error() {
     home.configure("", &sound);
     home.must(&["keys", "rewrap", "--to", "exec"]);
     let other = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
-    for (script, what) in [
-        ("sleep 60", "did not end within 0.5 seconds and was killed"),
-        ("echo nonsense", "not the expected JSON at line 1"),
-        ("echo 'no network here' >&2; exit 1", "no network here"),
-        ("echo 'no such key' >&2; exit 2", "no such key"),
+    for (script, what, code) in [
+        (
+            "sleep 60",
+            "did not end within 0.5 seconds and was killed",
+            1,
+        ),
+        ("echo nonsense", "not the expected JSON at line 1", 2),
+        ("echo 'no network here' >&2; exit 1", "no network here", 1),
+        ("echo 'no such key' >&2; exit 2", "no such key", 2),
         (
             &format!("echo '{{\"key\":\"{other}\"}}'"),
             "authentication fails",
+            2,
         ),
-        ("yes", "more than 65536 bytes"),
+        ("yes", "more than 65536 bytes", 2),
     ] {
         let timeout = format!("{}timeout_seconds = 0.5\n", home.by_script(script));
         home.configure(
@@ -331,10 +341,10 @@ fn what_a_program_does_wrong_is_one_error() {
             &timeout,
         );
         let begin = Instant::now();
-        let error = home.must_not(&["keys", "list"]);
+        let error = home.fails(&["keys", "list"], code);
         assert!(error.contains(what), "{script}: {error}");
         assert!(begin.elapsed() < Duration::from_secs(5), "{script}");
-        let error = home.must_not(&["keys", "add"]);
+        let error = home.fails(&["keys", "add"], code);
         assert!(error.contains(what), "{script}: {error}");
         assert!(!home.path("keys.json.new").exists());
     }

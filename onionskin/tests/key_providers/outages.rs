@@ -42,7 +42,7 @@ fn a_start_waits_for_its_provider_and_not_for_ever() {
     away(&home, true);
     let begin = Instant::now();
     let mut served = home.serve();
-    assert_eq!(served.exit_code(), Some(2), "{}", served.log());
+    assert_eq!(served.exit_code(), Some(1), "{}", served.log());
     assert!(begin.elapsed() >= Duration::from_millis(1500));
     let log = served.log();
     assert!(log.contains("asking again for 2 seconds"), "{log}");
@@ -162,6 +162,44 @@ fn an_outage_changes_nothing_for_what_runs() {
     drop((session, another));
     signal("TERM", served.child.id());
     assert_eq!(served.exit_code(), Some(0), "{}", served.log());
+}
+
+/// Whatever opens the file, a proxy that runs takes it over by a reload, and refuses one of other
+/// keys.
+#[test]
+fn a_proxy_that_runs_follows_its_key_file() {
+    let home = Home::new();
+    let sections = home.by_script(DRAWER);
+    let control = "control = \"control.sock\"\n";
+    home.configure(control, &sections);
+    let mut served = home.serve();
+    served.until_it_listens();
+    home.must(&["keys", "rewrap", "--to", "exec"]);
+    let refused = home.must_not(&["reload"]);
+    assert!(refused.contains("keys_provider = \"exec\""), "{refused}");
+    home.configure(&format!("keys_provider = \"exec\"\n{control}"), &sections);
+    let done = home.must(&["reload"]);
+    assert!(done.contains("keys_provider: not set → \"exec\""), "{done}");
+    assert!(
+        home.must(&["status"])
+            .contains("the provider exec answered")
+    );
+
+    let own = home.text("keys.json");
+    fs::remove_file(home.path("keys.json")).expect("removed");
+    home.must(&["init", "--keys-only"]);
+    assert!(
+        home.must_not(&["reload"])
+            .contains("has other keys than this proxy")
+    );
+    fs::write(home.path("keys.json"), own).expect("written");
+    home.must(&["reload"]);
+    let ttl = format!("keys_provider = \"exec\"\nkeys_ttl_seconds = 9\n{control}");
+    home.configure(&ttl, &sections);
+    assert!(
+        home.must_not(&["reload"])
+            .contains("keys_ttl_seconds: not set → 9")
+    );
 }
 
 #[test]
