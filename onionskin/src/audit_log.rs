@@ -7,7 +7,7 @@ use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 use clap::{Args, Subcommand};
 use onionskin_audit::{Report, RunReport, RunState, verify};
 
-use crate::{config_file::ConfigFile, error::CommandError, home};
+use crate::{config_file::ConfigFile, error::CommandError, home, key_place};
 
 /// Look at the audit log
 #[derive(Args)]
@@ -73,7 +73,7 @@ impl Verify {
                 .and_then(|settings| settings.heads)
                 .filter(|heads| heads.exists() || folder_has_files(&folder)),
         };
-        let keys = home::load_keys(&file)?;
+        let keys = key_place::load_at_start(&file)?;
         let now = DateTime::<Utc>::from(SystemTime::now());
         let report = verify(
             &folder,

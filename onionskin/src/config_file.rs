@@ -22,6 +22,7 @@ use crate::audit_section::AuditSection;
 use crate::error::CommandError;
 use crate::flattened::flattened;
 use crate::functions_section::FunctionsSection;
+use crate::provider_section::{KeysSection, ProviderName, ProviderSections};
 use crate::scratch_section::ScratchSection;
 use crate::tls_section::ClientTls;
 
@@ -81,6 +82,14 @@ pub enum ConfigError {
         /// One sentence and the way out.
         text: String,
     },
+    /// The provider of the root key.
+    #[error("{}: {text}", path.display())]
+    Provider {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        text: String,
+    },
 }
 
 /// The file's content.
@@ -98,6 +107,13 @@ struct Content {
     handover_seconds: Option<u32>,
     #[serde(default = "default_keys")]
     keys: String,
+    keys_provider: Option<ProviderName>,
+    #[serde(default, deserialize_with = "some_time")]
+    keys_retry_seconds: Option<Duration>,
+    #[serde(default, deserialize_with = "some_time")]
+    keys_ttl_seconds: Option<Duration>,
+    #[serde(default)]
+    provider: ProviderSections,
     #[serde(default, deserialize_with = "networks")]
     proxy_networks: Vec<Network>,
     #[serde(default = "default_suite", deserialize_with = "parsed")]
@@ -185,8 +201,8 @@ pub struct ConfigFile {
     pub handover: Duration,
     /// All that stands in the file: names with their sections before them, and values.
     pub settings: BTreeMap<String, String>,
-    /// Where keys come from, as [`onionskin_keys::KeySet::load`] understands it.
-    pub keys: String,
+    /// `keys`, `keys_provider`, `[provider]`
+    pub keys: KeysSection,
     /// `proxy_networks`: balancers that tell where their clients are.
     pub proxy_networks: Vec<Network>,
     /// The cipher suite of new columns.
@@ -269,6 +285,15 @@ impl ConfigFile {
             path: path.to_owned(),
             text,
         })?;
+        let keys = KeysSection::new(
+            content.keys,
+            (content.keys_provider, content.provider),
+            (content.keys_retry_seconds, content.keys_ttl_seconds),
+        );
+        let keys = keys.map_err(|text| ConfigError::Provider {
+            path: path.to_owned(),
+            text,
+        })?;
         Ok(Self {
             path: path.to_owned(),
             listen: content.listen,
@@ -280,7 +305,7 @@ impl ConfigFile {
                 .handover_seconds
                 .map_or(HANDOVER, |s| Duration::from_secs(s.into())),
             settings: flattened(text),
-            keys: content.keys,
+            keys,
             proxy_networks: content.proxy_networks,
             suite: content.suite,
             policy,
@@ -594,7 +619,7 @@ mod tests {
         .expect("sound");
         assert_eq!(listed(&config.listen), "127.0.0.1:3310");
         assert_eq!(config.suite, Suite::Sm);
-        assert_eq!(config.keys, "file:other.json");
+        assert_eq!(config.keys.locator, "file:other.json");
         assert_eq!(config.backend_tls, Some(BackendTlsMode::Never));
         assert_eq!(config.folder(), Path::new("dir"));
         let found = config.policy.find("sbtest", "t", "k").expect("matched");
@@ -605,7 +630,10 @@ mod tests {
     fn an_empty_file_means_the_defaults() {
         let config = parse("").expect("sound");
         assert_eq!(
-            (listed(&config.listen).as_str(), config.keys.as_str()),
+            (
+                listed(&config.listen).as_str(),
+                config.keys.locator.as_str()
+            ),
             (DEFAULT_LISTEN, "file:keys.json")
         );
         assert!(config.policy.is_empty() && config.tls.is_none() && config.backend_tls.is_none());

@@ -2,6 +2,29 @@
 
 use crate::config_file::DEFAULT_LISTEN;
 
+/// Who opens the key file: settings.
+const KEYS_PROVIDER: &str = r#"# Who opens that file, if not a passphrase or its mode: a key store outside of this machine, which wraps its root key
+# (docs/keys.md). How it is reached stands under [provider]. At a start it is asked for so many seconds; while the proxy runs,
+# only if a time is set after which the proxy ends unless it has answered again.
+# keys_provider      = "exec"
+# keys_retry_seconds = 30
+# keys_ttl_seconds   = 86400
+"#;
+
+/// And how it is reached: sections.
+const PROVIDERS: &str = r#"# A program that wraps and unwraps the root key of the key file (docs/keys.md): its path and its arguments.
+# [provider.exec]
+# command         = ["/usr/local/lib/onionskin/wrap-root-key", "--key", "onionskin"]
+# timeout_seconds = 10
+# The transit engine of Vault or OpenBao. ONIONSKIN_VAULT_TOKEN_FILE names the token's file; other logins are "approle" and
+# "kubernetes".
+# [provider.vault]
+# address = "https://vault.example:8200"
+# ca      = "vault-ca.pem"
+# key     = "onionskin"
+
+"#;
+
 /// A commented configuration for a server at `backend`. `has_engine`: a scratch engine is started
 /// with the proxy.
 pub fn template(backend: &str, has_engine: bool) -> String {
@@ -29,7 +52,7 @@ backend = {backend}
 # The keys. Without this file nothing that was encrypted under it can ever be read: keep a copy in another place than the
 # copies of the data. Relative to this file.
 keys    = "file:keys.json"
-# Ciphers for new columns: "aes" (AES-256-GCM-SIV, HMAC-SHA-256) or "sm" (SM4-GCM, HMAC-SM3).
+{KEYS_PROVIDER}# Ciphers for new columns: "aes" (AES-256-GCM-SIV, HMAC-SHA-256) or "sm" (SM4-GCM, HMAC-SM3).
 suite   = "aes"
 
 # What [protect] below says is for tables that are made through the proxy. Enforced, it holds for those that are
@@ -101,7 +124,7 @@ enforce = true
 {mark}[scratch]
 {mark}engine = "auto"
 
-# What accounts see of protected columns (docs/masks.md): "clear", "null", "refuse", "first:N", "last:N".
+{PROVIDERS}# What accounts see of protected columns (docs/masks.md): "clear", "null", "refuse", "first:N", "last:N".
 # [mask."shop.customers"]
 # name = {{ app = "clear", support = "first:1", "role:auditor" = "clear", "*" = "null" }}
 

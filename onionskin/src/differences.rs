@@ -12,7 +12,7 @@ use crate::{config_file::ConfigFile, error::CommandError};
 
 /// Settings that hold from the start of the program to its end, and why. A section stands for all
 /// that is in it.
-pub const FIXED: [(&str, &str); 8] = [
+pub const FIXED: [(&str, &str); 9] = [
     ("listen", "the address is bound at the start"),
     (
         "backend",
@@ -24,6 +24,7 @@ pub const FIXED: [(&str, &str); 8] = [
     ("audit", "a run is written from the start to the end"),
     ("functions", "open sessions keep variables as it says"),
     ("keys", "what was written must stay readable"),
+    ("keys_ttl_seconds", "the time has begun"),
 ];
 
 /// Bytes of a digest that are shown.

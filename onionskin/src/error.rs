@@ -198,6 +198,11 @@ pub enum CommandError {
     /// A configuration was not put in force.
     #[error("{0}; nothing was changed")]
     Reload(String),
+    /// The provider of the root key has not answered for the time that the keys may be used.
+    #[error(
+        "ended: the provider of the root key has not answered within keys_ttl_seconds ({0} seconds), and the keys may not be used any longer"
+    )]
+    KeysExpired(f64),
     /// A configuration is in force, and statements still run under the one before.
     #[error("{0}")]
     StillRunning(String),
@@ -216,6 +221,8 @@ impl CommandError {
     /// See the module.
     pub fn exit_code(&self) -> ExitCode {
         match self {
+            // a provider that is away comes back, and whoever restarts programs shall do so
+            Self::Keys(error) if error.may_pass() => ExitCode::FAILURE,
             Self::Config(_)
             | Self::Keys(_)
             | Self::Secret(_)

@@ -22,7 +22,7 @@ use crate::{
     config_file::ConfigFile,
     definitions::Definitions,
     error::CommandError,
-    home,
+    home, key_place,
     private::{self, ServerProgram},
     scratch_section::ScratchSection,
     serve::parse_backend,
@@ -75,7 +75,7 @@ impl Explain {
             return Err(CommandError::Arguments("no statement is given".into()));
         }
         let file = ConfigFile::read(&self.config)?;
-        let keys = home::load_keys(&file)?;
+        let keys = key_place::load_at_start(&file)?;
         let backend = match &self.backend {
             Some(given) => parse_backend(given)?,
             None => file.backend.clone(),
@@ -92,6 +92,7 @@ impl Explain {
         let config = Config {
             backend,
             keys: Arc::new(keys),
+            keys_provider: None,
             suite: file.suite,
             policy: file.policy,
             // it is nobody's account

@@ -7,43 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use onionskin_keys::{KeyError, KeySet, Leftover};
+use onionskin_keys::{KeyError, KeySet};
 
-use crate::{
-    config_file::ConfigFile, config_template::template, error::CommandError, passphrase::passphrase,
-};
+use crate::{config_template::template, error::CommandError, passphrase::passphrase};
 
 /// Name of the configuration in its folder.
 pub const CONFIG: &str = "onionskin.toml";
 /// Name of the keys beside it.
 pub const KEYS: &str = "keys.json";
-
-/// The keys that a configuration names, for a program that goes on with them: out of swap, where
-/// the system allows it. What a change of the file has left beside it is told.
-pub fn load_keys(file: &ConfigFile) -> Result<KeySet, CommandError> {
-    let passphrase = passphrase()?;
-    let keys = KeySet::load(&file.keys, file.folder(), passphrase.as_deref())?;
-    if let Err(error) = keys.lock_in_memory() {
-        tracing::warn!(%error, "the keys cannot be locked in memory and may be written to swap");
-    }
-    if let Some(leftover) = KeySet::leftover(&file.keys, file.folder()) {
-        tracing::warn!("{}", about_leftover(&leftover));
-    }
-    Ok(keys)
-}
-
-/// What to do about it.
-pub fn about_leftover(leftover: &Leftover) -> String {
-    let holds = match leftover.is_open {
-        true => "holds the keys under no passphrase",
-        false => "may hold the same keys",
-    };
-    format!(
-        "{path} was left by a change of the keys that was broken off, unless onionskin keys runs now. It {holds}: destroy it (shred -u {path}); \
-         the key file beside it is whole",
-        path = leftover.path.display()
-    )
-}
 
 /// Makes both files; overwrites neither. The folder is made for its owner only if it is not there.
 pub fn create(folder: &Path, backend: &str, has_engine: bool) -> Result<(), CommandError> {

@@ -6,9 +6,10 @@ use clap::Args;
 use onionskin_proxy::{Backend, server_at};
 
 use crate::{
-    config_file::DEFAULT_BACKEND,
+    config_file::{ConfigFile, DEFAULT_BACKEND},
     error::CommandError,
     home,
+    key_place::KeyPlace,
     passphrase::passphrase,
     private::{Family, ServerProgram},
 };
@@ -25,11 +26,18 @@ pub struct Init {
     /// The server: host:port or unix:/path
     #[arg(long, value_name = "ADDR", default_value = DEFAULT_BACKEND)]
     backend: String,
+    /// Make the key file alone, as the onionskin.toml in the folder says: a provider that it names
+    /// wraps the root key from the beginning
+    #[arg(long, conflicts_with = "backend")]
+    keys_only: bool,
 }
 
 impl Init {
     /// Makes both files and says what to do next.
     pub fn run(self) -> Result<(), CommandError> {
+        if self.keys_only {
+            return self.make_keys();
+        }
         let backend = match self.backend.parse::<Backend>() {
             Ok(backend) => backend,
             Err(error) => return Err(CommandError::BackendAddress(error.to_string())),
@@ -63,6 +71,21 @@ Without a scratch engine functions of protected columns and much else are refuse
 started here: {missing}. Then set engine = \"auto\" under [scratch]."
             );
         }
+        Ok(())
+    }
+}
+
+impl Init {
+    fn make_keys(&self) -> Result<(), CommandError> {
+        let file = ConfigFile::read(&self.dir.join(home::CONFIG))?;
+        let place = KeyPlace::of(&file);
+        place.create()?;
+        println!(
+            "Wrote {keys}: its root key is {keeper}.
+Copy it to a safe place. Without it nothing that is encrypted can be read again.",
+            keys = place.path()?.display(),
+            keeper = place.keeper()?,
+        );
         Ok(())
     }
 }

@@ -1,25 +1,30 @@
-//! `onionskin keys`: the data keys of a key file, and its passphrase.
+//! `onionskin keys`: the data keys of a key file, and what opens it.
 //!
 //! A new key is added first and used later, because every proxy must know it before anybody writes
 //! under it: added, the file is given to all of them; then it is made the active one, and given to
 //! them again.
 
-use std::path::Path;
-
 use chrono::DateTime;
-use clap::{Args, Subcommand};
-use onionskin_keys::{KeyChange, KeyEntry, KeySet};
+use clap::{Args, Subcommand, ValueEnum};
+use onionskin_keys::{KeyChange, KeyEntry, RootAccess, RootKeeper};
 
-use crate::{error::CommandError, home, passphrase, stream_keys::KeyArguments};
+use crate::{
+    error::CommandError,
+    key_place::{KeyPlace, about_leftover},
+    passphrase,
+    provider_section::ProviderName,
+    stream_keys::KeyArguments,
+};
 
 /// The variable of a passphrase that is going to be.
 const NEW_PASSPHRASE: &str = "ONIONSKIN_NEW_PASSPHRASE";
 
-/// List, add and choose data keys, or change the passphrase of the key file
+/// List, add and choose data keys, or change what opens the key file
 ///
 /// ONIONSKIN_PASSPHRASE, or the file that ONIONSKIN_PASSPHRASE_FILE names, opens a file that is
-/// under a passphrase. Programs that run keep the keys that they have read; a proxy reads
-/// them anew with onionskin reload.
+/// under a passphrase; the provider that the configuration names one whose root key it wraps.
+/// Programs that run keep the keys that they have read; a proxy reads them anew with onionskin
+/// reload.
 #[derive(Args)]
 #[command(mut_args = |argument| argument.global(true))]
 pub struct Keys {
@@ -47,27 +52,54 @@ enum Action {
         #[arg(long)]
         remove: bool,
     },
+    /// Have another one open the file: a provider of the configuration, a passphrase, or nobody
+    ///
+    /// The data keys stay the same, so no data is touched. What opens the file now is asked once
+    /// more.
+    Rewrap {
+        /// Who: a provider with a section under [provider]; the passphrase in
+        /// ONIONSKIN_NEW_PASSPHRASE; or the file's mode alone
+        #[arg(long, value_name = "WHO")]
+        to: Target,
+    },
+}
+
+/// What is to open a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Target {
+    /// The program under [provider.exec]
+    Exec,
+    /// The transit engine under [provider.vault]
+    Vault,
+    /// The passphrase in ONIONSKIN_NEW_PASSPHRASE
+    Passphrase,
+    /// Nobody: the file's mode is its only protection
+    File,
+}
+
+impl Target {
+    fn provider(self) -> Option<ProviderName> {
+        match self {
+            Target::Exec => Some(ProviderName::Exec),
+            Target::Vault => Some(ProviderName::Vault),
+            Target::Passphrase | Target::File => None,
+        }
+    }
 }
 
 impl Keys {
     /// Does it, and says what comes next.
     pub fn run(self) -> Result<(), CommandError> {
-        let (locator, base) = self.file.locate()?;
+        let place = self.file.place()?;
         let same_file = self.file.words();
         let same_config = self.file.config_words();
-        let passphrase = passphrase::passphrase()?;
-        let change = |what: KeyChange<'_>| change(&locator, &base, passphrase.as_deref(), what);
-        if let Some(leftover) = KeySet::leftover(&locator, &base) {
-            eprintln!("onionskin: {}", home::about_leftover(&leftover));
+        if let Some(leftover) = place.leftover() {
+            eprintln!("onionskin: {}", about_leftover(&leftover));
         }
         match self.action {
-            Action::List => show(&KeySet::entries_of_file(
-                &locator,
-                &base,
-                passphrase.as_deref(),
-            )?),
+            Action::List => show(&place.entries()?),
             Action::Add => {
-                let keys = change(KeyChange::Add)?;
+                let keys = change(&place, KeyChange::Add)?;
                 show(&keys);
                 let number = keys.last().map_or(0, |key| key.id);
                 println!(
@@ -79,7 +111,7 @@ Key {number} was added, and nothing is sealed under it yet. Next:
                 );
             }
             Action::Use { number } => {
-                show(&change(KeyChange::Activate(number))?);
+                show(&change(&place, KeyChange::Activate(number))?);
                 println!(
                     "
 New tables and streams are sealed under key {number}. Next:
@@ -89,8 +121,14 @@ New tables and streams are sealed under key {number}. Next:
                 );
             }
             Action::Passphrase { remove } => {
+                if let RootKeeper::Provider(name) = place.keeper()? {
+                    return Err(CommandError::Arguments(format!(
+                        "the key file is under no passphrase: the provider {name} unwraps its root key. To end that: \
+                         onionskin keys{same_file} rewrap --to passphrase, or --to file"
+                    )));
+                }
                 let new = new_passphrase(remove)?;
-                change(KeyChange::Passphrase(new.as_deref()))?;
+                change(&place, KeyChange::Passphrase(new.as_deref()))?;
                 println!(
                     "The key file is {}.
 Older copies of it still open as before: replace them, and destroy them where they are not needed.",
@@ -100,19 +138,52 @@ Older copies of it still open as before: replace them, and destroy them where th
                     }
                 );
             }
+            Action::Rewrap { to } => rewrap(&place, to)?,
         }
         Ok(())
     }
 }
 
-fn change(
-    locator: &str,
-    base: &Path,
-    passphrase: Option<&str>,
-    what: KeyChange<'_>,
-) -> Result<Vec<KeyEntry>, CommandError> {
-    let changed = KeySet::change_file(locator, base, passphrase, what, &mut rand::rng());
-    Ok(changed?)
+fn change(place: &KeyPlace, what: KeyChange<'_>) -> Result<Vec<KeyEntry>, CommandError> {
+    place.change(&place.opening()?, what)
+}
+
+/// Has another one open the file.
+fn rewrap(place: &KeyPlace, to: Target) -> Result<(), CommandError> {
+    let before = place.keeper()?;
+    let opening = place.opening_of(&before)?;
+    let new = match to {
+        Target::Passphrase => new_passphrase(false)?,
+        _ => None,
+    };
+    match to.provider() {
+        Some(name) => {
+            let next = place.opening_by(name)?;
+            let RootAccess::Provider(provider) = next.access() else {
+                return Err(CommandError::Arguments(format!("{name} is no provider")));
+            };
+            place.change(&opening, KeyChange::Wrap(provider))?;
+        }
+        None => {
+            place.change(&opening, KeyChange::Passphrase(new.as_deref()))?;
+        }
+    }
+    let after = place.keeper()?;
+    println!(
+        "The root key of {} was {before}; a new one is {after}. The data keys are the same.
+Next:",
+        place.path()?.display()
+    );
+    match (to.provider(), place.provider()) {
+        (to, now) if to == now => println!("  1. The configuration says so already."),
+        (Some(name), _) => println!("  1. Set keys_provider = \"{name}\" in the configuration."),
+        (None, _) => println!("  1. Take keys_provider out of the configuration."),
+    }
+    println!(
+        "  2. Give both files to all proxies of the server, and run onionskin reload for each. A proxy that runs goes on as it is until then.
+  3. Try the file: onionskin keys list. Then replace copies of the old one: they still open as before ({before}), and destroy them where they are not needed."
+    );
+    Ok(())
 }
 
 fn new_passphrase(remove: bool) -> Result<Option<String>, CommandError> {

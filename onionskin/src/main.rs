@@ -23,6 +23,7 @@
 //! | `config_file`, `scratch_section`, `config_template` | `onionskin.toml`, and the one that `init` writes |
 //! | `hardening` | no core dumps, nobody looks into the process |
 //! | `passphrase` | where a passphrase comes from |
+//! | `key_place`, `provider_section`, `keys_watch` | where keys come from, who unwraps their root key, and what is done if nobody does |
 //! | `home` | a folder with `onionskin.toml` and `keys.json` |
 //! | `stream_keys`, `stream_io`, `chain`, `meter` | what those share: keys, files and pipes, backups that continue each other, progress |
 //! | `trial_start` | what `verify --start` does |
@@ -51,7 +52,9 @@ mod functions_section;
 mod hardening;
 mod home;
 mod init;
+mod key_place;
 mod keys;
+mod keys_watch;
 mod logging;
 mod meter;
 mod migrate;
@@ -60,6 +63,7 @@ mod open;
 mod passphrase;
 mod pin;
 mod private;
+mod provider_section;
 mod reload;
 mod replay;
 mod restore;

@@ -22,7 +22,7 @@ use onionskin_rowstream::session::Login;
 use onionskin_schema::TableName;
 
 use crate::{
-    config_file::ConfigFile, error::CommandError, home, pin, serve::parse_backend,
+    config_file::ConfigFile, error::CommandError, home, key_place, pin, serve::parse_backend,
     termination::Termination, tls,
 };
 
@@ -363,7 +363,7 @@ fn renew_pins(file: &ConfigFile, job: &Job, done: &Done) -> Result<(), CommandEr
 }
 
 fn keys(file: &ConfigFile) -> Result<Keys, CommandError> {
-    let keys = home::load_keys(file)?;
+    let keys = key_place::load_at_start(file)?;
     Ok(Keys {
         set: Arc::new(keys),
         suite: file.suite,

@@ -7,34 +7,63 @@
 //! | `$CREDENTIALS_DIRECTORY/onionskin-passphrase` | systemd's `LoadCredential=` or `LoadCredentialEncrypted=` |
 //!
 //! The first two exclude each other; either goes before a credential. One line break at a file's
-//! end does not count.
+//! end does not count. What logs in to a provider of the root key comes from such places, too:
+//! `ONIONSKIN_VAULT_TOKEN` and `ONIONSKIN_VAULT_SECRET_ID`, with the credentials
+//! `onionskin-vault-token` and `onionskin-vault-secret-id`.
 
 use std::{
     mem,
     ops::DerefMut,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use onionskin_keys::{read_private_file, read_secret_file};
+
+use onionskin_providers::Secret;
+use zeroize::Zeroizing;
 
 use crate::error::CommandError;
 
 /// The variable that holds a passphrase.
 pub const PASSPHRASE: &str = "ONIONSKIN_PASSPHRASE";
-/// The credential's name.
-const CREDENTIAL: &str = "onionskin-passphrase";
+/// The variable that holds a token of Vault's.
+pub const VAULT_TOKEN: &str = "ONIONSKIN_VAULT_TOKEN";
+/// The variable that holds the secret id of a role of Vault's.
+pub const VAULT_SECRET_ID: &str = "ONIONSKIN_VAULT_SECRET_ID";
 /// Longest file of a passphrase, in bytes.
 const LIMIT: u64 = 4096;
 
 /// The passphrase of the key file, if there is one.
 pub fn passphrase() -> Result<Option<String>, CommandError> {
-    if let Some(given) = given(PASSPHRASE)? {
+    from_anywhere(PASSPHRASE)
+}
+
+/// What logs in to a provider, looked for when it is needed.
+pub fn secret(name: &'static str) -> Secret {
+    Arc::new(move || match from_anywhere(name) {
+        Ok(Some(text)) => Ok(Zeroizing::new(text)),
+        Ok(None) => Err(format!(
+            "it needs a login: set {name}_FILE to the file that has it, or {name}, or give the credential {}",
+            credential(name)
+        )),
+        Err(error) => Err(error.to_string()),
+    })
+}
+
+/// The credential of a variable: `onionskin-passphrase` of `ONIONSKIN_PASSPHRASE`.
+fn credential(name: &str) -> String {
+    name.to_lowercase().replace('_', "-")
+}
+
+fn from_anywhere(name: &str) -> Result<Option<String>, CommandError> {
+    if let Some(given) = given(name)? {
         return Ok(Some(given));
     }
     let Some(folder) = std::env::var_os("CREDENTIALS_DIRECTORY") else {
         return Ok(None);
     };
-    let path = Path::new(&folder).join(CREDENTIAL);
+    let path = Path::new(&folder).join(credential(name));
     // systemd sees to the folder, and gives the file a mode of its own choice.
     match read_secret_file(&path, LIMIT) {
         Ok(text) => one_line(&path, text).map(Some),
@@ -78,7 +107,7 @@ fn one_line(
         }
     }
     match text.is_empty() {
-        true => Err(wrong("the passphrase in it is empty")),
+        true => Err(wrong("the secret in it is empty")),
         false => Ok(text),
     }
 }

@@ -18,7 +18,7 @@ use onionskin_rowstream::session::SqlError;
 use onionskin_schema::{PinnedColumn, PinnedTable, Pins, PinsError, Table, TableName, same_name};
 
 use crate::{
-    config_file::ConfigFile, definitions::Definitions, error::CommandError, home,
+    config_file::ConfigFile, definitions::Definitions, error::CommandError, home, key_place,
     serve::parse_backend, tls,
 };
 
@@ -61,7 +61,7 @@ impl Pin {
                 self.config.display()
             )));
         };
-        let keys = home::load_keys(&file)?;
+        let keys = key_place::load_at_start(&file)?;
         let backend = match &self.backend {
             Some(given) => parse_backend(given)?,
             None => file.backend.clone(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use onionskin_keys::{KeyDifference, KeySet};
+use onionskin_keys::{KeyDifference, KeySet, ProviderState};
 use onionskin_proxy::{AuditConfig, Config, PinFile};
 use parking_lot::Mutex;
 use rustls::ServerConfig;
@@ -19,7 +19,9 @@ use crate::{
     control::{self, Verdict},
     differences::{Difference, Facts},
     error::CommandError,
-    home, logging,
+    home,
+    key_place::{KeyPlace, Patience},
+    logging,
     setup::{Given, Setup},
     sockets::listed,
 };
@@ -128,11 +130,14 @@ struct Kept {
     client_tls: Option<Arc<ServerConfig>>,
     audit: Option<AuditConfig>,
     facts: Facts,
+    /// Where the keys are read anew.
+    place: KeyPlace,
 }
 
 impl Kept {
-    fn of(config: &Config, facts: &Facts) -> Kept {
+    fn of(config: &Config, facts: &Facts, place: KeyPlace) -> Kept {
         Kept {
+            place,
             keys: config.keys.clone(),
             pins: config.pins.clone(),
             client_tls: config.client_tls.clone(),
@@ -147,8 +152,8 @@ pub struct Beginning(Kept);
 
 impl Beginning {
     /// Of the setup of the start.
-    pub fn of(setup: &Setup) -> Beginning {
-        Beginning(Kept::of(&setup.config, &setup.facts))
+    pub fn of(setup: &Setup, file: &ConfigFile) -> Beginning {
+        Beginning(Kept::of(&setup.config, &setup.facts, KeyPlace::of(file)))
     }
 }
 
@@ -188,6 +193,21 @@ impl Reloader {
         self.judge(&self.kept.lock(), &setup)
     }
 
+    /// How the provider of the root key has answered.
+    pub fn keys_provider(&self) -> &ProviderState {
+        &self.given.keys_provider
+    }
+
+    /// Asks the provider of the root key once more, and keeps nothing of the answer.
+    pub fn ask_provider(&self) -> Result<(), CommandError> {
+        let place = self.kept.lock().place.clone();
+        let keys = place.load(&Patience::Once, self.keys_provider())?;
+        match self.kept.lock().keys.difference(&keys) {
+            KeyDifference::Foreign => Err(foreign_keys()),
+            KeyDifference::None | KeyDifference::Numbers => Ok(()),
+        }
+    }
+
     /// Reads the configuration anew and puts it in force.
     pub fn reload(&self) -> Result<Done, CommandError> {
         let read = self.read(&self.path);
@@ -221,7 +241,7 @@ impl Reloader {
         }
         // of the start
         config.audit = kept.audit.clone();
-        let next = Kept::of(config, &setup.facts);
+        let next = Kept::of(config, &setup.facts, KeyPlace::of(&file));
         let done = self.force.put_in_force(setup.config);
         *kept = next;
         Ok(Done {
@@ -242,11 +262,7 @@ impl Reloader {
     /// How it differs from what is in force, if it may be put there. Changes nothing.
     fn judge(&self, kept: &Kept, setup: &Setup) -> Result<Vec<Difference>, CommandError> {
         if kept.keys.difference(&setup.config.keys) == KeyDifference::Foreign {
-            return Err(CommandError::Reload(
-                "the file that keys names has other keys than this proxy runs with, under which nothing that was written could be read: \
-                 put the right file back, or start the proxy anew"
-                    .into(),
-            ));
+            return Err(foreign_keys());
         }
         let differences = kept.facts.to(&setup.facts);
         // the same keys may be in another file by now
@@ -262,6 +278,14 @@ impl Reloader {
         }
         Ok(differences)
     }
+}
+
+fn foreign_keys() -> CommandError {
+    CommandError::Reload(
+        "the file that keys names has other keys than this proxy runs with, under which nothing that was written could be read: \
+         put the right file back, or start the proxy anew"
+            .into(),
+    )
 }
 
 /// Longest configuration that is checked for others, in bytes.

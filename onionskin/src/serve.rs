@@ -19,7 +19,10 @@ use crate::{
     config_file::ConfigFile,
     control::Control,
     error::CommandError,
-    home, logging, notify,
+    home,
+    key_place::Patience,
+    keys_watch::KeysWatch,
+    logging, notify,
     private::{Installation, OwnEngine, PrivateError, PrivateServer, root_is_open},
     reload::{Beginning, Reloader},
     scratch_section::ScratchSection,
@@ -109,7 +112,8 @@ impl Serve {
             trace: self.trace,
             // where it is comes later
             server: self.private.as_ref().map(|_| Default::default()),
-            engine: None,
+            patience: Patience::Until(termination.clone()),
+            ..Given::default()
         };
         let own_engine = self.own_engine(&file)?;
         if let Some((engine, _)) = &own_engine {
@@ -143,7 +147,9 @@ impl Serve {
         }
         let audit = begin_audit(&file, &setup)?;
         setup.config.audit = audit.clone();
-        let begun = Beginning::of(&setup);
+        let begun = Beginning::of(&setup, &file);
+        // from now on the keys are there
+        given.patience = Patience::Once;
         let backend = setup.config.backend.to_string();
         let listeners = bind_rest(&addresses, listeners)?;
         let proxy = Proxy::on(listeners, setup.config).map_err(system("listening"))?;
@@ -189,6 +195,10 @@ impl Serve {
         if !has_servers {
             start_check::begin(proxy.question(), backend, own_engine.is_some());
         }
+        let ttl = file.keys.ttl;
+        let watch = ttl.map(|ttl| KeysWatch::begin(&service, ttl));
+        let watch = watch.transpose();
+        let watch = watch.map_err(system("watching the provider of the root key"))?;
         let ended = proxy.run();
         service.end();
         if let Some(audit) = audit {
@@ -206,6 +216,9 @@ impl Serve {
         servers.stop();
         ended.map_err(system("accepting clients"))?;
         tracing::info!("ended");
+        if let Some((_, ttl)) = watch.zip(ttl).filter(|(watch, _)| watch.has_expired()) {
+            return Err(CommandError::KeysExpired(ttl.as_secs_f64()));
+        }
         Ok(())
     }
 

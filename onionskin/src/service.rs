@@ -199,6 +199,11 @@ impl Service {
         control.take();
     }
 
+    /// What reads the configuration and the keys anew.
+    pub fn reloader(&self) -> &Reloader {
+        &self.reloader
+    }
+
     fn command(&self, request: Request, mut stream: UnixStream) {
         match request {
             Request::Reload => match self.reload(Turn::OrNever) {

@@ -4,15 +4,15 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use onionskin_keys::KeySet;
+use onionskin_keys::{KeySet, ProviderState};
 use onionskin_proxy::{
     Backend, BackendTls, Config, EnginePlace, ListenAddress, PinFile, Whereabouts,
     findings_at_start,
 };
 
 use crate::{
-    admin, config_file::ConfigFile, differences::Facts, error::CommandError, home, sockets::listed,
-    tls,
+    admin, config_file::ConfigFile, differences::Facts, error::CommandError, key_place,
+    key_place::Patience, sockets::listed, tls,
 };
 
 /// What goes before the configuration, or stands beside it, for as long as the program runs.
@@ -28,6 +28,10 @@ pub struct Given {
     pub server: Option<PathBuf>,
     /// A scratch engine of this program's own.
     pub engine: Option<GivenEngine>,
+    /// How the provider of the root key has answered.
+    pub keys_provider: Arc<ProviderState>,
+    /// How often it is asked.
+    pub patience: Patience,
 }
 
 /// A scratch engine of this program's own.
@@ -72,7 +76,8 @@ impl Setup {
     /// Reads what the configuration names.
     pub fn read(file: &ConfigFile, given: &Given) -> Result<Setup, CommandError> {
         let backend = given.backend(file);
-        let keys = Arc::new(home::load_keys(file)?);
+        let keys = key_place::load_for_long(file, &given.patience, &given.keys_provider)?;
+        let keys = Arc::new(keys);
         // files may be put in place while they are read
         let before = Facts::of(file, &keys);
         let (client_tls, client_authority) = tls::for_clients(file)?;
@@ -106,6 +111,7 @@ impl Setup {
             scratch,
             like_index: file.like_index,
             functions: file.functions()?,
+            keys_provider: file.keys.provider.map(|_| given.keys_provider.clone()),
             counts: file.admin.is_some(),
             // a run begins with the program, and not with a look at the configuration
             audit: None,

@@ -97,7 +97,9 @@ fn screen(status: &Status, before: Option<&Status>, most_refused: usize) -> Stri
     );
     for part in &status.parts {
         let state = part.fault.as_deref().unwrap_or("ok");
-        let _ = writeln!(out, "  {}: {}", part.name, printable(state));
+        let note = part.note.as_ref().map(|note| format!("; {note}"));
+        let state = format!("{state}{}", note.unwrap_or_default());
+        let _ = writeln!(out, "  {}: {}", part.name, printable(&state));
     }
     if let Some(counted) = &status.counted {
         let passed = before.map(|before| (before, status.now - before.now));

@@ -7,9 +7,15 @@ use std::{
 
 use clap::Args;
 use onionskin_backup::{Header, KeySource, StreamError};
-use onionskin_keys::{KeySet, StreamKey, Suite};
+use onionskin_keys::{KeySet, ProviderState, StreamKey, Suite};
 
-use crate::{config_file::ConfigFile, error::CommandError, home, passphrase::passphrase};
+use crate::{
+    config_file::ConfigFile,
+    error::CommandError,
+    home,
+    key_place::{KeyPlace, Patience},
+    passphrase::passphrase,
+};
 
 /// Where keys come from.
 #[derive(Args)]
@@ -53,23 +59,20 @@ impl KeyArguments {
         Ok(ConfigFile::read(&config)?)
     }
 
-    /// The locator of the key file, and the folder that a relative one starts from.
-    pub fn locate(&self) -> Result<(String, PathBuf), CommandError> {
-        if let Some(keys) = &self.keys {
-            return Ok((format!("file:{}", keys.display()), PathBuf::new()));
+    /// Where the keys are, and what opens them.
+    pub fn place(&self) -> Result<KeyPlace, CommandError> {
+        match &self.keys {
+            Some(keys) => Ok(KeyPlace::of_file(keys)),
+            None => Ok(KeyPlace::of(&self.config_file()?)),
         }
-        let file = self.config_file()?;
-        Ok((file.keys.clone(), file.folder().to_owned()))
     }
 
     /// Reads them.
     pub fn load(&self) -> Result<Loaded, CommandError> {
-        let passphrase = passphrase()?;
-        if self.keys.is_some() {
-            let (locator, base) = self.locate()?;
-            let keys = KeySet::load(&locator, &base, passphrase.as_deref())?;
+        let load = |place: KeyPlace| place.load(&Patience::AsConfigured, &ProviderState::default());
+        if let Some(keys) = &self.keys {
             return Ok(Loaded {
-                keys,
+                keys: load(KeyPlace::of_file(keys))?,
                 suite: Suite::Aes,
                 config: None,
             });
@@ -83,9 +86,8 @@ impl KeyArguments {
             )));
         }
         let file = ConfigFile::read(&config)?;
-        let keys = KeySet::load(&file.keys, file.folder(), passphrase.as_deref())?;
         Ok(Loaded {
-            keys,
+            keys: load(KeyPlace::of(&file))?,
             suite: file.suite,
             config: Some(file),
         })

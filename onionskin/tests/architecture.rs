@@ -16,6 +16,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
     ("value", &[]),
     ("crypt", &["sm4"]),
     ("keys", &["crypt"]),
+    ("providers", &["keys", "crypt"]),
     ("audit", &["crypt"]),
     ("schema", &["value"]),
     ("plan", &["schema", "value"]),

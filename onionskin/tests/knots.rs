@@ -21,6 +21,7 @@ const LARGEST: &[(&str, usize)] = &[
     ("functions", 1),
     ("keys", 1),
     ("audit", 1),
+    ("providers", 1),
     ("schema", 12),
     ("plan", 9),
     ("physical", 1),

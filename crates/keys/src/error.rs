@@ -4,6 +4,8 @@ use std::{io, path::PathBuf};
 
 use onionskin_crypt::KeyId;
 
+use crate::keeper::RootKeeper;
+
 /// Why there are no keys.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -93,7 +95,52 @@ pub enum KeyError {
     /// All numbers of data keys are given out.
     #[error("the key file holds as many keys as there are numbers for")]
     Full,
-    /// The provider could not wrap a key.
+    /// A key could not be wrapped.
     #[error("the key provider could not wrap a key")]
     WrapFailed,
+    /// A provider wraps the root key, and nobody has said how it is reached.
+    #[error(
+        "the root key of the key file is wrapped by the provider \"{0}\": name a configuration (-c) with keys_provider = \"{0}\", \
+         and how it is reached under [provider.{0}]"
+    )]
+    ProviderNeeded(String),
+    /// The configuration says that a provider wraps the root key, and the file is another one.
+    #[error(
+        "keys_provider is \"{name}\", but the root key of the key file is {found}. The file may have been exchanged for another; \
+         if it is the right one: onionskin keys rewrap --to {name}"
+    )]
+    NotUnderProvider {
+        /// The provider that was to unwrap it.
+        name: String,
+        /// How it is kept.
+        found: RootKeeper,
+    },
+    /// Another provider wraps the root key.
+    #[error(
+        "keys_provider is \"{name}\", but the root key of the key file is wrapped by \"{found}\": set keys_provider = \"{found}\", \
+         or move the file: onionskin keys rewrap --to {name}"
+    )]
+    OtherProvider {
+        /// The provider that was to unwrap it.
+        name: String,
+        /// The one that the file names.
+        found: String,
+    },
+    /// The provider of the root key does not do what it is asked.
+    #[error("the provider of the root key, \"{name}\": {why}")]
+    Provider {
+        /// Its name.
+        name: String,
+        /// What it said, and what to do. Holds no secret.
+        why: String,
+        /// Whether the same question may be answered later.
+        may_pass: bool,
+    },
+}
+
+impl KeyError {
+    /// Whether trying again can help.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, KeyError::Provider { may_pass: true, .. })
+    }
 }

@@ -12,9 +12,10 @@
 //! }
 //! ```
 //!
-//! or `"root": { "clear": "…" }`, where the file's mode 0600 is the protection. Binary fields are
-//! base64 (standard alphabet, padded). `created` is in seconds since 1970. Unknown fields are
-//! errors.
+//! or `"root": { "clear": "…" }`, where the file's mode 0600 is the protection; or, in version 2,
+//! `"root": { "provider": { "name": "exec", "wrapped": "…" } }`, where the provider of this name
+//! unwraps the root key. Binary fields are base64 (standard alphabet, padded). `created` is in
+//! seconds since 1970. Unknown fields are errors.
 //!
 //! `mac` is HMAC-SHA-256 under a key derived from the root key, over everything but `root`, which
 //! authenticates itself by opening the rest. Its input, numbers big-endian:
@@ -44,17 +45,21 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use onionskin_crypt::{AuditKey, DataKey, KeyId, MetadataKey, dangerous_bytes};
 use rand::CryptoRng;
 use serde::{Deserialize, Serialize};
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::{
     KeyContext, KeyError, KeyProvider, KeyPurpose, WrappedKey,
-    file_root::{FileRoot, ROOT_KEY_LEN, RootKey, generate_root_key},
-    passphrase::{self, PassphraseCost, SALT_LEN},
+    file_root::{FileRoot, generate_root_key},
+    keeper::RootKeeper,
+    passphrase::PassphraseCost,
     private_file::{Owner, read_beginning, read_file_of},
+    root::{Root, RootAccess, decode},
 };
 
-/// The version of `keys.json` that this crate reads and writes.
+/// The version of a `keys.json` that opens by itself: in the clear, or under a passphrase.
 pub const KEY_FILE_VERSION: u32 = 1;
+/// The version of one whose root key a provider wraps.
+pub const WRAPPED_KEY_FILE_VERSION: u32 = 2;
 
 /// A key file is a few hundred bytes; 65,535 data keys are 9 MB.
 const MAX_FILE_LEN: u64 = 16 << 20;
@@ -69,30 +74,6 @@ struct KeyFile {
     metadata_key: MetadataKeyEntry,
     active: KeyId,
     mac: String,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "snake_case")]
-enum Root {
-    Clear(String),
-    Passphrase(SealedRoot),
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SealedRoot {
-    kdf: Kdf,
-    memory_kib: u32,
-    passes: u32,
-    lanes: u32,
-    salt: String,
-    sealed: String,
-}
-
-#[derive(Serialize, Deserialize)]
-enum Kdf {
-    #[serde(rename = "argon2id")]
-    Argon2id,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -118,15 +99,6 @@ pub(crate) struct Keys {
 struct MetadataKeyEntry {
     created: u64,
     wrapped: String,
-}
-
-// Neither type derives Debug: with the root key in the clear, the text would be the key.
-impl Drop for Root {
-    fn drop(&mut self) {
-        if let Root::Clear(text) = self {
-            text.zeroize();
-        }
-    }
 }
 
 /// A data key and when it was made.
@@ -162,6 +134,8 @@ pub enum KeyChange<'a> {
     Activate(KeyId),
     /// Another passphrase, or none.
     Passphrase(Option<&'a str>),
+    /// The root key is wrapped by this provider from now on.
+    Wrap(&'a dyn KeyProvider),
 }
 
 impl UnwrappedKeys {
@@ -221,11 +195,12 @@ impl UnwrappedKeys {
     /// an older file opens nothing of this one.
     fn to_text(
         &self,
-        passphrase: Option<(&str, PassphraseCost)>,
+        access: RootAccess<'_>,
+        cost: PassphraseCost,
         rng: &mut impl CryptoRng,
     ) -> Result<Zeroizing<Vec<u8>>, KeyError> {
         let root_key = generate_root_key(rng);
-        let root = protected_root(&root_key, passphrase, rng)?;
+        let root = Root::protect(&root_key, access, cost, rng)?;
         let provider = FileRoot::new(&root_key);
         let wrapped = |key: &DataKey, context| {
             let wrapped = provider.wrap(key, context)?;
@@ -240,7 +215,7 @@ impl UnwrappedKeys {
             });
         }
         let mut file = KeyFile {
-            version: KEY_FILE_VERSION,
+            version: version_of(&root),
             root,
             data_keys,
             metadata_key: MetadataKeyEntry {
@@ -252,7 +227,7 @@ impl UnwrappedKeys {
         };
         file.mac = STANDARD.encode(provider.mac(&Decoded::of(&file)?.authenticated(&file)));
         // Sized beforehand: by growing, a buffer leaves copies of the root key behind.
-        let mut text = Zeroizing::new(Vec::with_capacity(room_for(file.data_keys.len())));
+        let mut text = Zeroizing::new(Vec::with_capacity(room_for(&file)));
         serde_json::to_writer_pretty(&mut *text, &file)
             .map_err(|_| KeyError::Malformed("it cannot be written as JSON".to_owned()))?;
         text.push(b'\n');
@@ -277,9 +252,17 @@ impl UnwrappedKeys {
     }
 }
 
-/// More bytes than the text of a file with so many data keys has.
-fn room_for(data_keys: usize) -> usize {
-    2048 + 256 * data_keys
+/// More bytes than the text of the file has.
+fn room_for(file: &KeyFile) -> usize {
+    2048 + file.root.room() + 256 * file.data_keys.len()
+}
+
+/// A program from before there were providers says of version 2 that it does not know it.
+fn version_of(root: &Root) -> u32 {
+    match root.is_wrapped() {
+        true => WRAPPED_KEY_FILE_VERSION,
+        false => KEY_FILE_VERSION,
+    }
 }
 
 fn now() -> u64 {
@@ -288,43 +271,26 @@ fn now() -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-fn protected_root(
-    root_key: &RootKey,
-    passphrase: Option<(&str, PassphraseCost)>,
-    rng: &mut impl CryptoRng,
-) -> Result<Root, KeyError> {
-    let (passphrase, cost) = match passphrase {
-        None => return Ok(Root::Clear(STANDARD.encode(&root_key[..]))),
-        Some(("", _)) => return Err(KeyError::EmptyPassphrase),
-        Some(given) => given,
-    };
-    let mut salt = [0; SALT_LEN];
-    rng.fill_bytes(&mut salt);
-    let sealed = passphrase::seal_root(passphrase, cost, &salt, root_key, rng)?;
-    Ok(Root::Passphrase(SealedRoot {
-        kdf: Kdf::Argon2id,
-        memory_kib: cost.memory_kib,
-        passes: cost.passes,
-        lanes: cost.lanes,
-        salt: STANDARD.encode(salt),
-        sealed: STANDARD.encode(sealed),
-    }))
-}
-
 /// Creates a key file with one data key. See [`KeySet::create_file`](crate::KeySet::create_file).
 pub(crate) fn create(
     path: &Path,
-    passphrase: Option<(&str, PassphraseCost)>,
+    access: RootAccess<'_>,
+    cost: PassphraseCost,
     rng: &mut impl CryptoRng,
 ) -> Result<(), KeyError> {
-    let text = UnwrappedKeys::generate(rng).to_text(passphrase, rng)?;
+    // Nobody is asked for a file that cannot be written in the end.
+    if fs::symlink_metadata(path).is_ok() {
+        let path = path.to_owned();
+        return Err(KeyError::Exists { path });
+    }
+    let text = UnwrappedKeys::generate(rng).to_text(access, cost, rng)?;
     write_new(path, &text)
 }
 
 /// Changes a key file. See [`KeySet::change_file`](crate::KeySet::change_file).
 pub(crate) fn change(
     path: &Path,
-    (passphrase, cost): (Option<&str>, PassphraseCost),
+    (access, cost): (RootAccess<'_>, PassphraseCost),
     what: KeyChange<'_>,
     rng: &mut impl CryptoRng,
 ) -> Result<Vec<KeyEntry>, KeyError> {
@@ -336,29 +302,35 @@ pub(crate) fn change(
     let path = fs::canonicalize(path).map_err(io_error)?;
     // Stands while this goes on, so that of two commands at a time none undoes what the other does.
     let new = NewFile::create(&path)?;
-    let mut keys = load(&path, passphrase, Owner::AnyForRoot)?;
-    let mut passphrase = passphrase.filter(|passphrase| !passphrase.is_empty());
+    let mut keys = load(&path, access, Owner::AnyForRoot)?;
+    let mut access = match access {
+        RootAccess::Passphrase(given) => RootAccess::Passphrase(given.filter(|p| !p.is_empty())),
+        RootAccess::Provider(_) => access,
+    };
     match what {
         KeyChange::Add => keys.add(rng)?,
         KeyChange::Activate(id) => keys.activate(id)?,
-        KeyChange::Passphrase(new) => passphrase = new,
+        KeyChange::Passphrase(new) => access = RootAccess::Passphrase(new),
+        KeyChange::Wrap(provider) => access = RootAccess::Provider(provider),
     }
-    let text = keys.to_text(passphrase.map(|passphrase| (passphrase, cost)), rng)?;
+    let text = keys.to_text(access, cost, rng)?;
     new.write(&text)?;
-    // Before the old file is gone, the new one is read as it will be.
-    if !load(&new.path, passphrase, Owner::OursOrRoot)?.are(&keys) {
+    // Before the old file is gone, the new one is read as it will be; a provider has to unwrap what
+    // it has wrapped.
+    if !load(&new.path, access, Owner::OursOrRoot)?.are(&keys) {
         return Err(KeyError::Tampered);
     }
     new.take_the_place_of(&path)?;
     Ok(keys.entries())
 }
 
-/// Reads, opens and verifies a key file.
-pub(crate) fn load(
-    path: &Path,
-    passphrase: Option<&str>,
-    whose: Owner,
-) -> Result<UnwrappedKeys, KeyError> {
+/// How a key file says that its root key is kept.
+pub(crate) fn keeper(path: &Path) -> Result<RootKeeper, KeyError> {
+    read(path, Owner::AnyForRoot)?.root.keeper()
+}
+
+/// Reads a key file, and opens nothing.
+fn read(path: &Path, whose: Owner) -> Result<KeyFile, KeyError> {
     let text = read_file_of(whose, path, MAX_FILE_LEN)?;
     let file: KeyFile = serde_json::from_slice(&text).map_err(|error| {
         // Serde's own text may quote the content; the place is enough.
@@ -368,13 +340,25 @@ pub(crate) fn load(
             error.column()
         ))
     })?;
-    if file.version != KEY_FILE_VERSION {
-        return Err(KeyError::Malformed(format!(
-            "version {} is unknown",
-            file.version
-        )));
+    if file.version != version_of(&file.root) {
+        return Err(KeyError::Malformed(match file.version {
+            KEY_FILE_VERSION | WRAPPED_KEY_FILE_VERSION => {
+                "its version is not that of its root key".to_owned()
+            }
+            unknown => format!("version {unknown} is unknown"),
+        }));
     }
-    let provider = FileRoot::new(&open_root(&file.root, passphrase)?);
+    Ok(file)
+}
+
+/// Reads, opens and verifies a key file.
+pub(crate) fn load(
+    path: &Path,
+    access: RootAccess<'_>,
+    whose: Owner,
+) -> Result<UnwrappedKeys, KeyError> {
+    let file = read(path, whose)?;
+    let provider = FileRoot::new(&file.root.open(access)?);
     let decoded = Decoded::of(&file)?;
     let mac = decode("mac", &file.mac)?;
     provider.verify(&decoded.authenticated(&file), &mac)?;
@@ -415,33 +399,6 @@ fn data_context(id: KeyId) -> KeyContext {
     }
 }
 
-fn open_root(root: &Root, passphrase: Option<&str>) -> Result<RootKey, KeyError> {
-    // An environment variable that is set to nothing is as good as unset.
-    let passphrase = passphrase.filter(|passphrase| !passphrase.is_empty());
-    match (root, passphrase) {
-        (Root::Clear(_), Some(_)) => Err(KeyError::NotUnderPassphrase),
-        (Root::Clear(text), None) => {
-            let bytes = Zeroizing::new(decode("root", text)?);
-            let key = <[u8; ROOT_KEY_LEN]>::try_from(&bytes[..])
-                .map_err(|_| KeyError::Malformed("the root key has a wrong length".to_owned()))?;
-            Ok(Zeroizing::new(key))
-        }
-        (Root::Passphrase(_), None) => Err(KeyError::PassphraseNeeded),
-        (Root::Passphrase(root), Some(passphrase)) => {
-            let Kdf::Argon2id = root.kdf;
-            let cost = PassphraseCost {
-                memory_kib: root.memory_kib,
-                passes: root.passes,
-                lanes: root.lanes,
-            };
-            let salt = decode("salt", &root.salt)?
-                .try_into()
-                .map_err(|_| KeyError::Malformed("the salt has a wrong length".to_owned()))?;
-            passphrase::open_root(passphrase, cost, &salt, &decode("sealed", &root.sealed)?)
-        }
-    }
-}
-
 /// The wrapped keys of a file as bytes, in its order.
 struct Decoded {
     data_keys: Vec<WrappedKey>,
@@ -479,12 +436,6 @@ fn push_key(content: &mut Vec<u8>, created: u64, wrapped: &WrappedKey) {
     content.extend_from_slice(&created.to_be_bytes());
     content.extend_from_slice(&(wrapped.0.len() as u32).to_be_bytes());
     content.extend_from_slice(&wrapped.0);
-}
-
-fn decode(field: &str, text: &str) -> Result<Vec<u8>, KeyError> {
-    STANDARD
-        .decode(text)
-        .map_err(|_| KeyError::Malformed(format!("field {field} is not base64")))
 }
 
 /// Of a leftover, so many bytes are looked at: the root key is among the first.
@@ -636,9 +587,10 @@ mod tests {
                 passes: 1,
                 lanes: 1,
             };
-            for passphrase in [None, Some(("secret", cheap))] {
-                let text = keys.to_text(passphrase, &mut rng).unwrap();
-                let room = room_for(keys.data_keys.len());
+            for passphrase in [None, Some("secret")] {
+                let access = RootAccess::Passphrase(passphrase);
+                let text = keys.to_text(access, cheap, &mut rng).unwrap();
+                let room = room_for(&serde_json::from_slice(&text).unwrap());
                 assert_eq!(text.capacity(), room, "it was not moved");
                 assert!(text.len() < room);
             }

@@ -16,10 +16,12 @@ use rand::CryptoRng;
 
 use crate::{
     KeyError,
+    keeper::RootKeeper,
     key_file::{self, KeyChange, KeyEntry, Leftover},
     memory,
     passphrase::PassphraseCost,
     private_file::Owner,
+    root::RootAccess,
 };
 
 /// Ciphers that are kept though nobody uses them. A cipher takes about two kilobytes.
@@ -153,11 +155,21 @@ impl KeySet {
         passphrase: Option<&str>,
         rng: &mut impl CryptoRng,
     ) -> Result<(), KeyError> {
-        key_file::create(
-            path,
-            passphrase.map(|passphrase| (passphrase, PassphraseCost::DEFAULT)),
-            rng,
-        )
+        Self::create_file_for(path, RootAccess::Passphrase(passphrase), rng)
+    }
+
+    /// The same, with a root key that is protected in this way.
+    pub fn create_file_for(
+        path: &Path,
+        access: RootAccess<'_>,
+        rng: &mut impl CryptoRng,
+    ) -> Result<(), KeyError> {
+        key_file::create(path, access, PassphraseCost::DEFAULT, rng)
+    }
+
+    /// The file of a locator: `file:PATH`, where a relative path starts from the directory `base`.
+    pub fn path_of(locator: &str, base: &Path) -> Result<PathBuf, KeyError> {
+        path_of(locator, base)
     }
 
     /// Changes the key file that `locator` names (see [`KeySet::load`]), and returns what it holds
@@ -170,13 +182,13 @@ impl KeySet {
     pub fn change_file(
         locator: &str,
         base: &Path,
-        passphrase: Option<&str>,
+        access: RootAccess<'_>,
         change: KeyChange<'_>,
         rng: &mut impl CryptoRng,
     ) -> Result<Vec<KeyEntry>, KeyError> {
         key_file::change(
             &path_of(locator, base)?,
-            (passphrase, PassphraseCost::DEFAULT),
+            (access, PassphraseCost::DEFAULT),
             change,
             rng,
         )
@@ -186,10 +198,15 @@ impl KeySet {
     pub fn entries_of_file(
         locator: &str,
         base: &Path,
-        passphrase: Option<&str>,
+        access: RootAccess<'_>,
     ) -> Result<Vec<KeyEntry>, KeyError> {
         let path = path_of(locator, base)?;
-        Ok(key_file::load(&path, passphrase, Owner::AnyForRoot)?.entries())
+        Ok(key_file::load(&path, access, Owner::AnyForRoot)?.entries())
+    }
+
+    /// How the file that `locator` names says that its root key is kept. Nothing is opened.
+    pub fn root_of_file(locator: &str, base: &Path) -> Result<RootKeeper, KeyError> {
+        key_file::keeper(&path_of(locator, base)?)
     }
 
     /// Unwraps the keys that `locator` names: `file:PATH`, where a relative path starts from the
@@ -198,7 +215,14 @@ impl KeySet {
     /// Refuses a file that others than its owner can access, a file that was altered, and a
     /// passphrase for a file that is not under one. An empty passphrase counts as none.
     pub fn load(locator: &str, base: &Path, passphrase: Option<&str>) -> Result<Self, KeyError> {
-        let file = key_file::load(&path_of(locator, base)?, passphrase, Owner::OursOrRoot)?;
+        Self::load_by(locator, base, RootAccess::Passphrase(passphrase))
+    }
+
+    /// The same for a file whose root key is protected in this way, and in no other.
+    ///
+    /// A provider is asked once, and waited for.
+    pub fn load_by(locator: &str, base: &Path, access: RootAccess<'_>) -> Result<Self, KeyError> {
+        let file = key_file::load(&path_of(locator, base)?, access, Owner::OursOrRoot)?;
         let entries = file.entries();
         let active = entries.iter().find(|entry| entry.is_active);
         let active_since = active.map_or(0, |entry| entry.created);

@@ -1,8 +1,9 @@
 //! Key sets: where data keys come from, how they are kept, and who may use which.
 //!
 //! A **root key** wraps **data keys**; from a data key every column derives keys of its own (that
-//! happens in `onionskin-crypt`). A [`KeyProvider`] holds the root key and wraps and unwraps data
-//! keys: a key file today, a PKCS#11 token, Vault or a cloud KMS by the same interface.
+//! happens in `onionskin-crypt`). A [`KeyProvider`] wraps and unwraps keys: that of a key file its
+//! data keys, under the root key; one that lies elsewhere the root key itself, by the same
+//! interface. What a file is opened by is a [`RootAccess`].
 //!
 //! A [`KeySet`] is what the program uses. It is unwrapped once, when the program starts, and never
 //! changes afterwards: no statement waits for a key server, and nothing but handles is passed
@@ -29,22 +30,30 @@
 
 mod error;
 mod file_root;
+mod keeper;
 pub mod key_file;
 mod key_set;
 mod memory;
 mod passphrase;
 mod private_file;
 mod provider;
+mod provider_state;
+mod root;
 
+#[cfg(test)]
+mod provider_tests;
 #[cfg(test)]
 mod tests;
 
 pub use error::KeyError;
+pub use keeper::RootKeeper;
 pub use key_file::{KeyChange, KeyEntry, Leftover};
 pub use key_set::{KeyDifference, KeySet};
 pub use passphrase::{PassphraseCost, stream_key_from_passphrase};
 pub use private_file::{read_private_file, read_secret_file};
 pub use provider::{KeyContext, KeyProvider, KeyPurpose, WrappedKey};
+pub use provider_state::{ProviderReport, ProviderState};
+pub use root::RootAccess;
 
 // What the interface of a key set speaks of.
 pub use onionskin_crypt::{

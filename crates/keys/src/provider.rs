@@ -11,6 +11,8 @@ pub enum KeyPurpose {
     Data,
     /// Authenticates schema comments.
     Metadata,
+    /// Wraps the keys of a key file; is itself wrapped by whoever keeps no key files.
+    Root,
 }
 
 impl KeyPurpose {
@@ -19,6 +21,7 @@ impl KeyPurpose {
         match self {
             KeyPurpose::Data => 1,
             KeyPurpose::Metadata => 2,
+            KeyPurpose::Root => 3,
         }
     }
 }
@@ -29,15 +32,35 @@ impl KeyPurpose {
 pub struct KeyContext {
     /// The key's use.
     pub purpose: KeyPurpose,
-    /// The key's number; 0 for the metadata key.
+    /// The key's number; 0 for the metadata key and for a root key.
     pub id: KeyId,
+}
+
+impl KeyContext {
+    /// That of the root key of a key file.
+    pub const ROOT: KeyContext = KeyContext {
+        purpose: KeyPurpose::Root,
+        id: 0,
+    };
+
+    /// As words, for providers that are told what a key is for.
+    pub fn words(&self) -> String {
+        match self.purpose {
+            KeyPurpose::Root => "onionskin/1 root key".into(),
+            KeyPurpose::Metadata => "onionskin/1 metadata key".into(),
+            KeyPurpose::Data => format!("onionskin/1 data key {}", self.id),
+        }
+    }
 }
 
 /// A key as its provider gave it out: safe to store, opaque to everyone else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrappedKey(pub Vec<u8>);
 
-/// Holds a root key and wraps data keys under it.
+/// Wraps keys under one that it holds.
+///
+/// That of a key file wraps the file's data keys; one that lies elsewhere, at a server or in a
+/// token, wraps the root key of a key file ([`KeyContext::ROOT`]).
 ///
 /// An implementation takes raw bytes out of and into a [`DataKey`] by
 /// [`onionskin_crypt::dangerous_bytes`].
@@ -48,6 +71,7 @@ pub trait KeyProvider: Send + Sync {
     /// The reverse; [`KeyError::Tampered`] unless `wrapped` was made for just this context.
     fn unwrap(&self, wrapped: &WrappedKey, context: KeyContext) -> Result<DataKey, KeyError>;
 
-    /// A short name for logs and `onionskin` output, without secrets.
+    /// A short name for logs and `onionskin` output, without secrets: small letters, digits and
+    /// hyphens, at most 32.
     fn name(&self) -> &str;
 }

@@ -40,8 +40,8 @@ impl Dir {
     }
 
     fn create(&self, passphrase: Option<&str>) {
-        let passphrase = passphrase.map(|passphrase| (passphrase, CHEAP));
-        key_file::create(&self.path(), passphrase, &mut rand::rng()).unwrap();
+        let access = RootAccess::Passphrase(passphrase);
+        key_file::create(&self.path(), access, CHEAP, &mut rand::rng()).unwrap();
     }
 
     fn change(
@@ -49,7 +49,8 @@ impl Dir {
         passphrase: Option<&str>,
         what: KeyChange<'_>,
     ) -> Result<Vec<KeyEntry>, KeyError> {
-        key_file::change(&self.path(), (passphrase, CHEAP), what, &mut rand::rng())
+        let access = (RootAccess::Passphrase(passphrase), CHEAP);
+        key_file::change(&self.path(), access, what, &mut rand::rng())
     }
 
     fn load(&self, passphrase: Option<&str>) -> Result<KeySet, KeyError> {
@@ -560,7 +561,11 @@ fn a_key_is_added_then_used_and_the_old_ones_stay() {
         dir.change(passphrase, KeyChange::Activate(1)).unwrap();
         let entries = dir.change(passphrase, KeyChange::Add).unwrap();
         assert_eq!(numbers(&entries), [(1, true), (2, false), (3, false)]);
-        let listed = KeySet::entries_of_file("file:keys.json", dir.0.path(), passphrase);
+        let listed = KeySet::entries_of_file(
+            "file:keys.json",
+            dir.0.path(),
+            RootAccess::Passphrase(passphrase),
+        );
         assert_eq!(listed.unwrap(), entries);
         assert!(matches!(
             dir.change(passphrase, KeyChange::Activate(4)),

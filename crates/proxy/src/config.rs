@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onionskin_audit::AuditLog;
-use onionskin_keys::{KeySet, Suite};
+use onionskin_keys::{KeySet, ProviderState, Suite};
 use onionskin_schema::Policy;
 use onionskin_wire::Transport;
 use onionskin_wire::auth::{LinkTrust, ServerKey};
@@ -250,6 +250,8 @@ pub struct Config {
     pub backend: Backend,
     /// The keys.
     pub keys: Arc<KeySet>,
+    /// How the provider that unwraps their root key has answered, if there is one.
+    pub keys_provider: Option<Arc<ProviderState>>,
     /// The suite of new columns.
     pub suite: Suite,
     /// `[protect]`.

@@ -170,6 +170,7 @@ impl Stage {
         let shared = Shared::new(Config {
             backend: Backend::Unix("/nowhere".into()),
             keys,
+            keys_provider: None,
             suite: Suite::Aes,
             policy: Policy::default(),
             masks: Masks::default(),

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use onionskin_keys::ProviderReport;
+
 use crate::config::{Backend, ScratchConfig};
 use crate::engine_place::Whereabouts;
 use crate::live::Live;
@@ -28,6 +30,8 @@ pub struct Part {
     pub name: &'static str,
     /// What is wrong with it, if anything.
     pub fault: Option<String>,
+    /// What is worth to be known of it, and keeps no session out.
+    pub note: Option<String>,
 }
 
 /// What is known of a running proxy.
@@ -66,21 +70,26 @@ impl Observer {
             Part {
                 name: "proxy",
                 fault: draining.then(|| "is ending: sessions are drained".into()),
+                note: None,
             },
-            // They are read at the start and by a reload, and either fails without them.
+            // They are read at the start and by a reload, and either fails without them. A provider
+            // that is away has no part in what runs.
             Part {
                 name: "keys",
                 fault: None,
+                note: self.provider().map(|report| note_of(&report)),
             },
             Part {
                 name: "server",
                 fault: self.server_fault(),
+                note: None,
             },
         ];
         if let Some(engine) = &self.engine {
             parts.push(Part {
                 name: "scratch",
                 fault: engine.verdict().err(),
+                note: None,
             });
         }
         if let Some(audit) = &self.live.current().config.audit {
@@ -89,6 +98,7 @@ impl Observer {
             parts.push(Part {
                 name: "audit",
                 fault: fault.map(|error| error.to_string()),
+                note: None,
             });
         }
         parts
@@ -114,6 +124,9 @@ impl Observer {
                 .map_or((0, 0), |audit| audit.log.counts()),
             certificates: shared.config.certificates_end.clone(),
             active_key: shared.config.keys.active_since(),
+            keys_provider: self
+                .provider()
+                .map(|report| (report.fault.is_none(), report.answered)),
             copies_lost: shared
                 .config
                 .audit
@@ -129,6 +142,7 @@ impl Observer {
         let parts = self.parts().into_iter().map(|part| PartState {
             name: part.name.into(),
             fault: part.fault,
+            note: part.note,
         });
         let (refused, forgotten) = shared.refused.list();
         Status {
@@ -146,12 +160,34 @@ impl Observer {
         }
     }
 
+    /// How the provider of the root key has answered, if there is one.
+    fn provider(&self) -> Option<ProviderReport> {
+        let shared = self.live.current();
+        shared.config.keys_provider.as_ref()?.report()
+    }
+
     fn server_fault(&self) -> Option<String> {
         let shared = self.live.current();
         let metrics = shared.metrics.as_ref();
         match metrics.is_some_and(|metrics| metrics.heard_within(LATELY)) {
             true => None,
             false => self.server.verdict().err(),
+        }
+    }
+}
+
+fn note_of(report: &ProviderReport) -> String {
+    match &report.fault {
+        None => format!(
+            "the provider {} answered when it was last asked",
+            report.name
+        ),
+        Some((since, why)) => {
+            let seconds = (since_1970() as u64).saturating_sub(*since);
+            format!(
+                "the provider {} has not answered for {seconds} seconds, and the keys are in memory: {why}",
+                report.name
+            )
         }
     }
 }

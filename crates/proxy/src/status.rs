@@ -50,6 +50,9 @@ pub struct PartState {
     pub name: Cow<'static, str>,
     /// What is wrong with it, if anything.
     pub fault: Option<String>,
+    /// What is worth to be known of it, and keeps no session out.
+    #[serde(default)]
+    pub note: Option<String>,
 }
 
 /// Counts since the start.

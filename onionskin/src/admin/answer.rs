@@ -187,7 +187,9 @@ impl Clerk {
         if access == Access::Full {
             for part in &parts {
                 let state = part.fault.as_deref().unwrap_or("ok");
-                let _ = writeln!(body, "{}: {state}", part.name);
+                let note = part.note.as_ref().map(|note| format!("; {note}"));
+                let note = note.unwrap_or_default();
+                let _ = writeln!(body, "{}: {state}{note}", part.name);
             }
         }
         match ready {

@@ -148,6 +148,7 @@ fn bind(
     let config = Config {
         backend: Backend::Unix(server.socket().to_owned()),
         keys: Arc::new(KeySet::load("file:keys.json", folder, None)?),
+        keys_provider: None,
         suite: Suite::Aes,
         policy: Policy::default(),
         masks: Masks::default(),

@@ -33,7 +33,7 @@ def text(data):
     return b64encode(data).decode()
 
 
-def key_file(root_entry, root):
+def key_file(root_entry, root, version=1):
     created = 1767225600
     wrap = expand(root, b"wrap")
     label = b"onionskin/1 wrapped key"
@@ -42,12 +42,12 @@ def key_file(root_entry, root):
         (i, box(wrap, number(i, 12), bytes([0x11 * i]) * 32, label + b"\1" + number(i, 2))) for i in (1, 7)
     ]
     metadata = box(wrap, b"metadata key", b"\x4d" * 32, label + b"\2" + number(0, 2))
-    content = b"onionskin/1 keys.json" + number(1, 4) + number(7, 2) + number(len(keys), 4)
+    content = b"onionskin/1 keys.json" + number(version, 4) + number(7, 2) + number(len(keys), 4)
     for i, wrapped in keys:
         content += number(i, 2) + number(created, 8) + number(len(wrapped), 4) + wrapped
     content += number(created, 8) + number(len(metadata), 4) + metadata
     return {
-        "version": 1,
+        "version": version,
         "root": root_entry,
         "data_keys": [{"id": i, "created": created, "wrapped": text(wrapped)} for i, wrapped in keys],
         "metadata_key": {"created": created, "wrapped": text(metadata)},
@@ -74,6 +74,12 @@ def under_passphrase(root):
     }
 
 
+# By a provider that boxes under a key of its own, as the test's does.
+def by_provider(root):
+    wrapped = box(b"\x33" * 32, b"the provider", root, b"onionskin/1 root key")
+    return {"provider": {"name": "box", "wrapped": text(wrapped)}}
+
+
 def write(name, content):
     with open(name, "w", encoding="ascii") as file:
         json.dump(content, file, indent=2)
@@ -83,3 +89,4 @@ def write(name, content):
 ROOT = bytes(range(200, 232))
 write("clear.json", key_file({"clear": text(ROOT)}, ROOT))
 write("passphrase.json", key_file(under_passphrase(ROOT), ROOT))
+write("provider.json", key_file(by_provider(ROOT), ROOT, version=2))

@@ -101,6 +101,10 @@ metrics! {
         "When the first certificate in the file of this setting ends, in seconds since 1970";
     KEY = "active_key", "onionskin_active_key_seconds", "gauge", "",
         "When the active data key was made, in seconds since 1970";
+    PROVIDER = "keys_provider_up", "onionskin_keys_provider_up", "gauge", "",
+        "1 if the provider of the root key answered when it was last asked, 0 if it did not; only where one is configured";
+    ANSWERED = "keys_provider_answered", "onionskin_keys_provider_answered_seconds", "gauge", "",
+        "When the provider of the root key last answered, in seconds since 1970; only where one is configured";
     COPIES = "audit_copies_lost", "onionskin_audit_copies_lost_total", "counter", "",
         "Lines of the audit log that the syslog daemon has not got";
 }
@@ -124,6 +128,8 @@ pub(crate) struct Gauges {
     /// By setting.
     pub certificates: Vec<(&'static str, i64)>,
     pub active_key: u64,
+    /// Whether the provider of the root key answered when it was last asked, and when it last did.
+    pub keys_provider: Option<(bool, u64)>,
 }
 
 /// All metrics as text.
@@ -263,6 +269,10 @@ impl Collector for Shown {
             Ok(())
         })?;
         put(encoder, &KEY, |to| to.encode_gauge(&gauges.active_key))?;
+        if let Some((is_up, answered)) = &gauges.keys_provider {
+            put(encoder, &PROVIDER, |to| to.encode_gauge(&u64::from(*is_up)))?;
+            put(encoder, &ANSWERED, |to| to.encode_gauge(answered))?;
+        }
         put(encoder, &COPIES, |to| counter(to, gauges.copies_lost))
     }
 }
@@ -308,6 +318,7 @@ mod tests {
             copies_lost: 4,
             certificates: vec![("tls.cert", 1_893_456_000)],
             active_key: 1_700_000_000,
+            keys_provider: Some((true, 1_700_000_001)),
         };
         encode(&metrics, gauges, form)
     }

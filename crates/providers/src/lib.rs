@@ -1,0 +1,24 @@
+//! Who wraps the root key of a key file, if not the file itself.
+//!
+//! Each is an [`onionskin_keys::KeyProvider`] that is asked for one thing: to wrap or to unwrap the
+//! root key, when a program starts, reads its keys anew or changes the file. What is wrapped stands
+//! in the key file; how a provider is reached is told to it when it is made, and by nobody else.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `exec` | a program that is told by JSON on its standard input |
+//! | `vault` | the transit engine of Vault and OpenBao, over HTTPS |
+//! | `fault`, `shown`, `secret_text` | why there is no answer, what is shown and what is wiped of one |
+//! | `talk` | a child process: its input, its output, and how long it may take |
+//!
+//! No error of this crate has a key in it, or what a login is done with.
+
+mod exec;
+mod fault;
+mod secret_text;
+mod shown;
+mod talk;
+mod vault;
+
+pub use exec::ExecProvider;
+pub use vault::{Secret, VaultLogin, VaultProvider, VaultSettings};
