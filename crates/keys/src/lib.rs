@@ -23,7 +23,8 @@
 //! from no data key, so that a rotation of data keys leaves old comments valid.
 //!
 //! A **sealed stream** takes its keys from a data key, or from a passphrase alone
-//! ([`stream_key_from_passphrase`]).
+//! ([`stream_key_from_passphrase`]). Or it is sealed to recipients, whose texts and files are here:
+//! [`recipient_text`], [`recipient_file`].
 //!
 //! The format of `keys.json` is in [`key_file`] and in `docs/formats.md`.
 
@@ -35,6 +36,8 @@ mod memory;
 mod passphrase;
 mod private_file;
 mod provider;
+pub mod recipient_file;
+pub mod recipient_text;
 
 #[cfg(test)]
 mod tests;
@@ -45,8 +48,10 @@ pub use key_set::{KeyDifference, KeySet};
 pub use passphrase::{PassphraseCost, stream_key_from_passphrase};
 pub use private_file::{read_private_file, read_secret_file};
 pub use provider::{KeyContext, KeyProvider, KeyPurpose, WrappedKey};
+pub use recipient_file::{MAX_RECIPIENTS, RecipientError};
 
 // What the interface of a key set speaks of.
 pub use onionskin_crypt::{
-    AuditKey, ColumnCipher, ColumnId, DataKey, KeyId, MetadataKey, StreamKey, Suite,
+    AuditKey, ColumnCipher, ColumnId, DataKey, Identity, KeyId, MetadataKey, Recipient, StreamKey,
+    Suite,
 };
