@@ -48,7 +48,8 @@ const BY_RECIPIENTS: u8 = 3;
 /// A subkey protects at most 2^36 bytes.
 const SUBKEY_LOG2: u8 = 36;
 
-const TO_RECIPIENTS: &str = "to recipients: keys and passphrases do not open it, the identity of one of them does (--identity FILE)";
+/// What a stream to recipients says where there is no identity.
+pub const TO_RECIPIENTS: &str = "to recipients: keys and passphrases do not open it, the identity of one of them does (--identity FILE)";
 const WITH_KEYS: &str = "with a key file, and not to recipients: name the keys with -c or --keys";
 const WITH_PASSPHRASE: &str = "under a passphrase, and not to recipients: leave --identity out";
 
