@@ -230,6 +230,11 @@ pub struct RecipientArguments {
 }
 
 impl RecipientArguments {
+    /// Whether any is named.
+    pub fn are_given(&self) -> bool {
+        !(self.recipient.is_empty() && self.recipients.is_empty())
+    }
+
     /// Reads them. Empty if none is named.
     pub fn read(&self) -> Result<Vec<Recipient>, CommandError> {
         recipients(&self.recipient, &self.recipients)

@@ -260,6 +260,13 @@ impl Backup {
                 self.source.name()
             ));
         }
+        if self.recipients.are_given() && !self.keys.has_identities() {
+            return refused(
+                "where BASE ends is sealed in it, and a machine that knows recipients alone cannot read that: \
+                 make full backups, or name the identity with --identity"
+                    .into(),
+            );
+        }
         let path = match path.is_dir() {
             false => path.clone(),
             true => {
