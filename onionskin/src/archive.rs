@@ -14,7 +14,7 @@ use clap::Args;
 use onionskin_backup::{
     Level, SealKey, SealOptions,
     archive::{
-        ArchiveOptions, Segment, archive,
+        ArchiveKeys, ArchiveOptions, Segment, archive,
         folder::{Found, check_link, outlived, place_text, read_segment, segments},
     },
     default_threads,
@@ -141,11 +141,14 @@ impl Archive {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
         termination.on_signal(move || asked.store(true, Ordering::Relaxed));
+        let keys = ArchiveKeys {
+            seal: key,
+            open: &|header| finder.find(header),
+        };
         let ended = archive(
             &connect,
             &self.to,
-            key,
-            &|header| finder.find(header),
+            keys,
             &options,
             &stop,
             |path: &Path, _| println!("{}", path.display()),

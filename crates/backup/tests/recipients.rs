@@ -133,7 +133,7 @@ fn who_cannot_be_sealed_to() {
     assert!(matches!(refused(Suite::Aes, &mixed), RecipientError::Mixed));
     assert!(matches!(refused(Suite::Aes, &[]), RecipientError::None));
     for (suite, other) in [(Suite::Sm, &aes), (Suite::Aes, &sm)] {
-        let error = refused(suite, &[other.clone()]);
+        let error = refused(suite, std::slice::from_ref(other));
         assert!(matches!(error, RecipientError::OtherSuite { .. }));
     }
     let many = refused(Suite::Aes, &vec![aes; 257]);

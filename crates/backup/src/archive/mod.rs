@@ -40,7 +40,7 @@ use onionskin_rowstream::{binlog::BinlogError, client::ClientError};
 use crate::{StreamError, manifest::BinlogPosition};
 
 pub use segment::Segment;
-pub use writer::{ArchiveOptions, archive};
+pub use writer::{ArchiveKeys, ArchiveOptions, archive};
 
 /// The `source` in the manifest of a segment.
 pub const SOURCE: &str = "binlog";

@@ -54,15 +54,22 @@ pub struct ArchiveOptions {
     pub once: bool,
 }
 
+/// The keys of an archive.
+#[derive(Clone, Copy)]
+pub struct ArchiveKeys<'a> {
+    /// What segments are sealed with.
+    pub seal: SealKey<'a>,
+    /// Opens the last segment. Not needed with recipients: a note beside it says where it ends.
+    pub open: Keys<'a>,
+}
+
 /// Archives into `folder`, from where its last segment ends, until `stop` is set (what was read
 /// until then is sealed) or, if that was asked for, to the end of the log. Connects again when the
-/// connection breaks. `keys` open the last segment; with recipients, a note beside it says where it
-/// ends. `sealed` is told of every segment, `trouble` of every lost connection.
+/// connection breaks. `sealed` is told of every segment, `trouble` of every lost connection.
 pub fn archive(
     connect: &ConnectOptions,
     folder: &Path,
-    key: SealKey<'_>,
-    keys: Keys<'_>,
+    keys: ArchiveKeys<'_>,
     options: &ArchiveOptions,
     stop: &Arc<AtomicBool>,
     mut sealed: impl FnMut(&Path, &Segment),
@@ -72,14 +79,14 @@ pub fn archive(
     remove_partial(folder)?;
     let found = segments(folder)?.pop();
     let mut last = match &found {
-        Some(found) => Some(last_segment(found, key, keys)?),
+        Some(found) => Some(last_segment(found, keys)?),
         None => None,
     };
     note::remove_old(folder, found.as_ref().map(|found| found.path.as_path()))?;
     let archiver = Archiver {
         connect,
         folder,
-        key,
+        key: keys.seal,
         options,
         stop,
     };
@@ -264,8 +271,8 @@ impl Archiver<'_> {
 }
 
 /// What the newest segment says: its own footer, or, where nobody here can open it, its note.
-fn last_segment(found: &Found, key: SealKey<'_>, keys: Keys<'_>) -> Result<Segment, ArchiveError> {
-    if let SealKey::Recipients(_) = key {
+fn last_segment(found: &Found, keys: ArchiveKeys<'_>) -> Result<Segment, ArchiveError> {
+    if let SealKey::Recipients(_) = keys.seal {
         let file = File::open(&found.path).map_err(|source| ArchiveError::File {
             path: found.path.clone(),
             source,
@@ -278,7 +285,7 @@ fn last_segment(found: &Found, key: SealKey<'_>, keys: Keys<'_>) -> Result<Segme
             return Ok(segment);
         }
     }
-    read_segment(found, keys).map_err(|error| match (key, error) {
+    read_segment(found, keys.open).map_err(|error| match (keys.seal, error) {
         (
             SealKey::Recipients(_),
             ArchiveError::Stream {
