@@ -45,7 +45,7 @@ pub struct Archive {
     keys: OpeningKeys,
     #[command(flatten)]
     recipients: RecipientArguments,
-    /// The server, where there is no configuration: HOST:PORT or a socket's path, without TLS
+    /// The server, where there is no configuration: HOST:PORT or unix:PATH, without TLS
     #[arg(long, value_name = "ADDR", conflicts_with = "config")]
     backend: Option<String>,
     /// The folder of the segments, for one server

@@ -17,8 +17,9 @@ use crate::{
 
 /// Compress, encrypt and authenticate standard input, a file, or what a command prints
 ///
-/// Without a key argument the keys of ./onionskin.toml are used. With --to no keys are needed here. A command after -- must end with
-/// exit code 0: in a pipe nobody would notice that it failed, here nothing whole is written then.
+/// Without a key argument the keys of ./onionskin.toml are used. With --to no keys are needed here.
+/// A command after -- must end with exit code 0: in a pipe nobody would notice that it failed, here
+/// nothing whole is written then.
 #[derive(Args)]
 pub struct Seal {
     #[command(flatten)]

@@ -202,14 +202,9 @@ pub fn recipients(texts: &[String], files: &[PathBuf]) -> Result<Vec<Recipient>,
             all.push(recipient);
         }
     };
-    for (n, text) in (1..).zip(texts) {
-        add(
-            parse_recipient(text).map_err(|source| RecipientError::Line {
-                name: "the recipients on the command line".into(),
-                line: n,
-                source,
-            })?,
-        );
+    for (number, text) in (1..).zip(texts) {
+        let recipient = parse_recipient(text);
+        add(recipient.map_err(|source| RecipientError::Argument { number, source })?);
     }
     for file in files {
         read_recipients(file)?.into_iter().for_each(&mut add);

@@ -174,7 +174,13 @@ fn what_does_not_fit_is_said() {
     };
     seal(&["--to", &aes, "--to", &sm], "cannot be mixed");
     seal(&["--to", &aes, "--suite", "sm"], "suite sm is wanted");
-    seal(&["--to", "bob"], "a recipient is expected");
+    seal(
+        &["--to", &aes, "--to", "bob"],
+        "recipient 2 of the arguments: a recipient is expected",
+    );
+    let secret = fs::read_to_string(desk.path("aes")).expect("there");
+    let secret = secret.lines().last().expect("an identity");
+    seal(&["--to", secret], "this is an identity, which is secret");
     seal(&["--to", &aes[..aes.len() - 1]], "mistyped or cut");
     seal(&["--to", &aes, "--passphrase"], "cannot be used with");
     seal(&["--recipients", "aes"], "aes, line 3: this is an identity");

@@ -43,7 +43,8 @@ pub enum StreamError {
     /// told apart.
     #[error("wrong {0} for this stream (or its header was changed)")]
     WrongKey(&'static str),
-    /// It was sealed to other recipients, or its stanzas were changed: the two cannot be told apart.
+    /// It was sealed to other recipients, or its stanzas were changed: the two cannot be told
+    /// apart.
     #[error(
         "none of these identities opens the stream: it is sealed to {recipients} other recipient{} of suite {suite} (or its header was changed)",
         if *recipients == 1 { "" } else { "s" }

@@ -45,6 +45,14 @@ pub enum RecipientError {
         /// What is wrong with it.
         source: KeyTextError,
     },
+    /// An argument is no recipient.
+    #[error("recipient {number} of the arguments: {source}")]
+    Argument {
+        /// Counted from 1.
+        number: usize,
+        /// What is wrong with it.
+        source: KeyTextError,
+    },
     /// A file that `age` has encrypted, or another one that is no text.
     #[error(
         "{0} is not a file of identities in the clear: if it is under a passphrase of age's, decrypt it into the program, \
