@@ -12,6 +12,7 @@ pub mod ciphertext;
 pub mod comments;
 pub mod deep;
 pub mod packets;
+pub mod recipients;
 pub mod statements;
 pub mod streams;
 
@@ -76,5 +77,10 @@ pub const TARGETS: &[Target] = &[
         name: "stream_footer",
         run: streams::footer,
         seeds: streams::footer_seeds,
+    },
+    Target {
+        name: "recipients",
+        run: recipients::run,
+        seeds: recipients::seeds,
     },
 ];

@@ -12,23 +12,24 @@ use std::{
 use chrono::{DateTime, Utc};
 use clap::Args;
 use onionskin_backup::{
-    Header, Level, SealOptions, StreamError,
+    Level, SealKey, SealOptions,
     archive::{
-        ArchiveOptions, Segment, archive,
+        ArchiveKeys, ArchiveOptions, Segment, archive,
         folder::{Found, check_link, outlived, place_text, read_segment, segments},
     },
     default_threads,
     manifest::BinlogPosition,
     retention::Keep,
 };
-use onionskin_keys::{StreamKey, Suite};
+use onionskin_keys::{Suite, recipient_file::suite_of};
 use onionskin_rowstream::client::ConnectOptions;
 
 use crate::{
     config_file::ConfigFile,
     error::CommandError,
     seal::{parse_level, parse_threads},
-    stream_keys::{KeyArguments, Loaded},
+    serve::parse_backend,
+    stream_keys::{KeyFinder, OpeningKeys, RecipientArguments, wanted_suite},
     termination::Termination,
     tls,
 };
@@ -41,7 +42,12 @@ use crate::{
 #[derive(Args)]
 pub struct Archive {
     #[command(flatten)]
-    keys: KeyArguments,
+    keys: OpeningKeys,
+    #[command(flatten)]
+    recipients: RecipientArguments,
+    /// The server, where there is no configuration: HOST:PORT or unix:PATH, without TLS
+    #[arg(long, value_name = "ADDR", conflicts_with = "config")]
+    backend: Option<String>,
     /// The folder of the segments, for one server
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
@@ -76,7 +82,8 @@ pub struct Archive {
     /// Environment variable that holds its password; no password if it is not set
     #[arg(long, value_name = "NAME", default_value = "ONIONSKIN_PASSWORD")]
     password_env: String,
-    /// aes (AES-256-GCM) or sm (SM4-GCM, SM3) [default: the configuration's]
+    /// aes (AES-256-GCM) or sm (SM4-GCM, SM3) [default: that of the recipients or the
+    /// configuration]
     #[arg(long)]
     suite: Option<Suite>,
     /// How many threads compress and encrypt
@@ -96,13 +103,24 @@ impl Archive {
         if let Some(seconds) = self.keep {
             return self.prune(seconds);
         }
-        let Loaded { keys, suite, .. } = self.keys.load()?;
-        let connect = self.connect_options(&self.keys.config_file()?)?;
+        let finder = KeyFinder::new(&self.keys);
+        let recipients = self.recipients.read()?;
+        let config = self.keys.keys().config_if_there()?;
+        let config = config.as_ref().filter(|_| self.backend.is_none());
+        let (key, suite) = if recipients.is_empty() {
+            let loaded = finder.loaded()?;
+            let suite = self.suite.unwrap_or(loaded.suite);
+            (SealKey::KeySet(&loaded.keys), suite)
+        } else {
+            let suite = suite_of(&recipients, wanted_suite(self.suite, config))?;
+            (SealKey::Recipients(&recipients), suite)
+        };
+        let connect = self.connect_options(config)?;
         let options = ArchiveOptions {
             seal: SealOptions {
                 level: self.level,
                 threads: self.threads,
-                ..SealOptions::new(self.suite.unwrap_or(suite))
+                ..SealOptions::new(suite)
             },
             size: self.segment_size.max(1) << 20,
             age: Duration::from_secs(self.segment_age.max(1)),
@@ -123,36 +141,49 @@ impl Archive {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
         termination.on_signal(move || asked.store(true, Ordering::Relaxed));
-        archive(
+        let keys = ArchiveKeys {
+            seal: key,
+            open: &|header| finder.find(header),
+        };
+        let ended = archive(
             &connect,
             &self.to,
-            &keys,
+            keys,
             &options,
             &stop,
             |path: &Path, _| println!("{}", path.display()),
             |error| eprintln!("onionskin: {error}; connecting again"),
-        )?;
-        Ok(())
+        );
+        // No keys at all is another matter than a segment under other keys.
+        finder.check()?;
+        Ok(ended?)
     }
 
-    /// The server that the configuration names.
-    fn connect_options(&self, file: &ConfigFile) -> Result<ConnectOptions, CommandError> {
+    /// The server that the argument or the configuration names.
+    fn connect_options(&self, file: Option<&ConfigFile>) -> Result<ConnectOptions, CommandError> {
         let password = std::env::var(&self.password_env).unwrap_or_default();
-        Ok(tls::login(
-            Some(file),
-            &file.backend,
-            self.user.clone(),
-            password,
-        )?)
+        let named = self.backend.as_deref().map(parse_backend).transpose()?;
+        let backend = match (&named, file) {
+            (Some(backend), _) => backend,
+            (None, Some(file)) => &file.backend,
+            (None, None) => {
+                return Err(CommandError::Arguments(
+                    "name the server: a configuration with -c, or its address with --backend"
+                        .into(),
+                ));
+            }
+        };
+        Ok(tls::login(file, backend, self.user.clone(), password)?)
     }
 
     /// The folder's segments in order; a gap is an error.
     fn whole(&self) -> Result<Vec<(Found, Segment)>, CommandError> {
-        let Loaded { keys, .. } = self.keys.load()?;
-        let find = |header: &Header| -> Result<StreamKey, StreamError> { header.key(&keys) };
+        let finder = KeyFinder::new(&self.keys);
         let mut whole: Vec<(Found, Segment)> = Vec::new();
         for found in segments(&self.to)? {
-            let segment = read_segment(&found, &find)?;
+            let segment = read_segment(&found, &|header| finder.find(header));
+            finder.check()?;
+            let segment = segment?;
             if let Some((_, before)) = whole.last() {
                 check_link(before, &segment)?;
             }

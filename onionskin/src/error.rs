@@ -11,7 +11,7 @@ use onionskin_backup::{
     StreamError, archive::ArchiveError, catalogue::ChainError, restore::RestoreError,
 };
 use onionskin_bench::BenchError;
-use onionskin_keys::KeyError;
+use onionskin_keys::{KeyError, RecipientError};
 use onionskin_migrate::MigrateError;
 use onionskin_proxy::PinError;
 
@@ -26,6 +26,9 @@ pub enum CommandError {
     /// `keys.json`.
     #[error(transparent)]
     Keys(#[from] KeyError),
+    /// Recipients or identities cannot be read.
+    #[error(transparent)]
+    Recipients(#[from] RecipientError),
     /// A file with a passphrase.
     #[error("{0}")]
     Secret(String),
@@ -225,6 +228,7 @@ impl CommandError {
             Self::Keys(error) if error.may_pass() => ExitCode::FAILURE,
             Self::Config(_)
             | Self::Keys(_)
+            | Self::Recipients(_)
             | Self::Secret(_)
             | Self::Pins(_)
             | Self::Exists(_)
@@ -259,9 +263,11 @@ impl CommandError {
                 ArchiveError::Stream { source, .. } => of_stream(source),
                 ArchiveError::Gap { .. }
                 | ArchiveError::NotASegment(_)
+                | ArchiveError::OtherNote { .. }
                 | ArchiveError::Refused { .. } => ExitCode::from(3),
                 ArchiveError::InUse(_)
                 | ArchiveError::OtherServer { .. }
+                | ArchiveError::NoNote { .. }
                 | ArchiveError::OtherBackup(_) => ExitCode::from(2),
                 ArchiveError::Binlog(_)
                 | ArchiveError::Purged(..)
@@ -279,9 +285,11 @@ impl CommandError {
 
 fn of_stream(error: &StreamError) -> ExitCode {
     match error {
-        StreamError::Key(_) | StreamError::WrongKey(_) | StreamError::OtherKeySource(_) => {
-            ExitCode::from(2)
-        }
+        StreamError::Key(_)
+        | StreamError::WrongKey(_)
+        | StreamError::NoIdentity { .. }
+        | StreamError::Recipients(_)
+        | StreamError::OtherKeySource(_) => ExitCode::from(2),
         StreamError::Source(_) => ExitCode::from(4),
         damage if damage.is_damage() => ExitCode::from(3),
         _ => ExitCode::FAILURE,

@@ -12,6 +12,7 @@
 //! | `service`, `control`, `sockets`, `notify` | what an operator has a running proxy do, and by which ways |
 //! | `admin` | the administration address: `/live`, `/ready`, `/metrics`, `/status` |
 //! | `keys` | the data keys and the passphrase of `keys.json` |
+//! | `identity` | makes an identity, whose recipient backups are sealed to |
 //! | `seal`, `open`, `verify`, `backup`, `restore` | the commands of sealed streams |
 //! | `migrate` | changes a table while it is written |
 //! | `pin` | keeps in a file what is protected |
@@ -51,6 +52,7 @@ mod flattened;
 mod functions_section;
 mod hardening;
 mod home;
+mod identity;
 mod init;
 mod key_place;
 mod keys;
@@ -105,6 +107,7 @@ enum Command {
     Explain(explain::Explain),
     Demo(demo::Demo),
     Keys(keys::Keys),
+    Identity(identity::NewIdentity),
     Seal(seal::Seal),
     Open(open::Open),
     Verify(verify::Verify),
@@ -135,6 +138,7 @@ fn main() -> ExitCode {
         Command::Explain(explain) => explain.run(),
         Command::Demo(demo) => demo.run(),
         Command::Keys(keys) => keys.run(),
+        Command::Identity(identity) => identity.run(),
         Command::Seal(seal) => seal.run(),
         Command::Open(open) => open.run(),
         Command::Verify(verify) => verify.run(),

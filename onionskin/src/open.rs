@@ -14,7 +14,7 @@ use crate::{
     meter::Meter,
     seal::parse_threads,
     stream_io::{Input, Output, Secret},
-    stream_keys::{KeyArguments, needed_passphrase},
+    stream_keys::{OpeningKeys, needed_passphrase},
 };
 
 /// Open a sealed stream from standard input or a file
@@ -24,7 +24,7 @@ use crate::{
 #[derive(Args)]
 pub struct Open {
     #[command(flatten)]
-    keys: KeyArguments,
+    keys: OpeningKeys,
     /// How many threads decrypt and decompress [default: one for each processor]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     threads: Option<usize>,
@@ -78,6 +78,7 @@ impl Open {
     }
 
     fn open_sealed(&self) -> Result<(), CommandError> {
+        self.keys.leave_stdin_to(self.file.as_deref())?;
         let Input { file, name, len } = Input::open(self.file.as_deref())?;
         let failed = |source| CommandError::Stream {
             name: name.clone(),

@@ -14,7 +14,7 @@ use crate::{
     meter::Meter,
     replay::{ReplayArguments, print_replayed},
     seal::parse_threads,
-    stream_keys::{KeyArguments, KeyFinder},
+    stream_keys::{KeyFinder, OpeningKeys},
     verify::print_manifest,
 };
 
@@ -25,7 +25,7 @@ use crate::{
 #[derive(Args)]
 pub struct Restore {
     #[command(flatten)]
-    keys: KeyArguments,
+    keys: OpeningKeys,
     /// The data directory to be
     #[arg(long, value_name = "DATADIR")]
     to: PathBuf,
@@ -53,7 +53,7 @@ impl Restore {
         let chain = Chain::find(&self.from, &finder)?;
         check_source(&chain.manifest).map_err(failed)?;
         let replay = match self.replay.is_wanted() {
-            true => self.replay.plan(self.keys.load()?.keys, &chain.manifest)?,
+            true => self.replay.plan(&finder, &chain.manifest)?,
             false => None,
         };
         let staging = match &replay {

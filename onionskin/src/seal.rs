@@ -6,19 +6,20 @@ use clap::Args;
 use onionskin_backup::{
     Level, SealKey, SealOptions, Sealed, StreamError, default_threads, source::Plain,
 };
-use onionskin_keys::{PassphraseCost, Suite};
+use onionskin_keys::{PassphraseCost, Suite, recipient_file::suite_of};
 
 use crate::{
     error::CommandError,
     meter::Meter,
     stream_io::{Input, Output, Secret, start_source},
-    stream_keys::{KeyArguments, needed_passphrase},
+    stream_keys::{KeyArguments, needed_passphrase, recipients},
 };
 
 /// Compress, encrypt and authenticate standard input, a file, or what a command prints
 ///
-/// Without a key argument the keys of ./onionskin.toml are used. A command after -- must end with
-/// exit code 0: in a pipe nobody would notice that it failed, here nothing whole is written then.
+/// Without a key argument the keys of ./onionskin.toml are used. With --to no keys are needed here.
+/// A command after -- must end with exit code 0: in a pipe nobody would notice that it failed, here
+/// nothing whole is written then.
 #[derive(Args)]
 pub struct Seal {
     #[command(flatten)]
@@ -26,7 +27,15 @@ pub struct Seal {
     /// Seal under the passphrase in ONIONSKIN_PASSPHRASE (Argon2id) instead of a key file
     #[arg(long, conflicts_with_all = ["config", "keys"])]
     passphrase: bool,
-    /// aes (AES-256-GCM) or sm (SM4-GCM, SM3) [default: the configuration's, else aes]
+    /// Seal to this recipient, age1… or sm2pub1…, and with no keys: its identity opens it
+    /// (onionskin identity makes one). May be given several times
+    #[arg(long, value_name = "RECIPIENT", conflicts_with_all = ["config", "keys", "passphrase"])]
+    to: Vec<String>,
+    /// Seal to the recipients in this file, one on each line
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "keys", "passphrase"])]
+    recipients: Vec<PathBuf>,
+    /// aes (AES-256-GCM) or sm (SM4-GCM, SM3) [default: that of the recipients or the
+    /// configuration, else aes]
     #[arg(long)]
     suite: Option<Suite>,
     /// How many threads compress and encrypt [default: one for each processor]
@@ -59,6 +68,10 @@ impl Seal {
                 cost: PassphraseCost::DEFAULT,
             };
             self.seal(key, Suite::Aes)
+        } else if !(self.to.is_empty() && self.recipients.is_empty()) {
+            let recipients = recipients(&self.to, &self.recipients)?;
+            let suite = suite_of(&recipients, self.suite)?;
+            self.seal(SealKey::Recipients(&recipients), suite)
         } else {
             let loaded = self.keys.load()?;
             self.seal(SealKey::KeySet(&loaded.keys), loaded.suite)

@@ -2,12 +2,18 @@
 
 use std::{
     cell::{OnceCell, RefCell},
-    path::PathBuf,
+    io::{self, Read},
+    path::{Path, PathBuf},
 };
 
 use clap::Args;
-use onionskin_backup::{Header, KeySource, StreamError};
-use onionskin_keys::{KeySet, ProviderState, StreamKey, Suite};
+use onionskin_backup::{Header, KeySource, StreamError, header::TO_RECIPIENTS};
+use onionskin_keys::{
+    Identity, KeySet, ProviderState, Recipient, RecipientError, StreamKey, Suite,
+    recipient_file::{parse_identities, read_identities, read_recipients},
+    recipient_text::parse_recipient,
+};
+use zeroize::Zeroizing;
 
 use crate::{
     config_file::ConfigFile,
@@ -16,6 +22,9 @@ use crate::{
     key_place::{KeyPlace, Patience},
     passphrase::passphrase,
 };
+
+/// Longest text of identities on standard input, in bytes.
+const IDENTITIES_LIMIT: u64 = 1 << 20;
 
 /// Where keys come from.
 #[derive(Args)]
@@ -93,20 +102,148 @@ impl KeyArguments {
         })
     }
 
+    /// The configuration, for commands that can do without one: the named one, or the default where
+    /// it is there.
+    pub fn config_if_there(&self) -> Result<Option<ConfigFile>, CommandError> {
+        let config = match &self.config {
+            Some(config) => config.clone(),
+            None if self.keys.is_none() && home::default_config().exists() => {
+                home::default_config()
+            }
+            None => return Ok(None),
+        };
+        Ok(Some(ConfigFile::read(&config)?))
+    }
+}
+
+/// Where the keys of streams come from that are read: keys, or identities.
+#[derive(Args)]
+pub struct OpeningKeys {
+    #[command(flatten)]
+    keys: KeyArguments,
+    /// A file with the identity of a recipient, for what was sealed to recipients; - reads standard
+    /// input. May be given several times
+    #[arg(long, value_name = "FILE")]
+    identity: Vec<PathBuf>,
+}
+
+impl OpeningKeys {
+    /// The keys among them.
+    pub fn keys(&self) -> &KeyArguments {
+        &self.keys
+    }
+
+    /// Whether any was given.
+    pub fn are_given(&self) -> bool {
+        self.keys.are_given() || self.has_identities()
+    }
+
+    /// Whether what was sealed to recipients can be opened.
+    pub fn has_identities(&self) -> bool {
+        !self.identity.is_empty()
+    }
+
+    /// Standard input cannot be the identity and what is opened.
+    pub fn leave_stdin_to(&self, input: Option<&Path>) -> Result<(), CommandError> {
+        let is_stdin = |path: &Path| path == Path::new("-");
+        match self.identity.iter().any(|path| is_stdin(path)) && input.is_none_or(is_stdin) {
+            true => Err(CommandError::Arguments(
+                "--identity - reads standard input, so name the file that is to be opened".into(),
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn read_identities(&self) -> Result<Vec<Identity>, CommandError> {
+        let mut identities = Vec::new();
+        for path in &self.identity {
+            identities.extend(match path == Path::new("-") {
+                true => identities_of_stdin()?,
+                false => read_identities(path)?,
+            });
+        }
+        Ok(identities)
+    }
+
     /// The key that a stream's header asks for.
     pub fn key_for(&self, header: &Header) -> Result<StreamKey, StreamKeyError> {
         match header.key_source {
-            KeySource::KeyFile(_) => {
-                let loaded = self.load().map_err(StreamKeyError::Command)?;
-                header.key(&loaded.keys).map_err(StreamKeyError::Stream)
-            }
-            KeySource::Passphrase(_) => {
+            KeySource::Passphrase(_) if !self.has_identities() => {
                 let passphrase = needed_passphrase().map_err(StreamKeyError::Command)?;
                 let key = header.key_from_passphrase(&passphrase);
                 key.map_err(StreamKeyError::Stream)
             }
+            _ => {
+                let finder = KeyFinder::new(self);
+                let key = finder.find(header);
+                finder.check().map_err(StreamKeyError::Command)?;
+                key.map_err(StreamKeyError::Stream)
+            }
         }
     }
+}
+
+/// Identities that another program writes into a pipe.
+fn identities_of_stdin() -> Result<Vec<Identity>, CommandError> {
+    let mut text = Zeroizing::new(Vec::with_capacity(1 << 16));
+    let mut input = io::stdin().lock().take(IDENTITIES_LIMIT);
+    input
+        .read_to_end(&mut text)
+        .map_err(|source| CommandError::System {
+            doing: "reading an identity from standard input",
+            source,
+        })?;
+    Ok(parse_identities("standard input", &text)?)
+}
+
+/// Recipients from arguments and files, each once. Empty if none is named at all.
+pub fn recipients(texts: &[String], files: &[PathBuf]) -> Result<Vec<Recipient>, CommandError> {
+    let mut all: Vec<Recipient> = Vec::new();
+    let mut add = |recipient| {
+        if !all.contains(&recipient) {
+            all.push(recipient);
+        }
+    };
+    for (number, text) in (1..).zip(texts) {
+        let recipient = parse_recipient(text);
+        add(recipient.map_err(|source| RecipientError::Argument { number, source })?);
+    }
+    for file in files {
+        read_recipients(file)?.into_iter().for_each(&mut add);
+    }
+    Ok(all)
+}
+
+/// Whom a backup or an archive is sealed to.
+#[derive(Args)]
+pub struct RecipientArguments {
+    /// Seal to this recipient, age1… or sm2pub1…, and with no keys: its identity opens it, and this
+    /// machine cannot. May be given several times
+    #[arg(long, value_name = "RECIPIENT")]
+    recipient: Vec<String>,
+    /// Seal to the recipients in this file, one on each line
+    #[arg(long, value_name = "FILE")]
+    recipients: Vec<PathBuf>,
+}
+
+impl RecipientArguments {
+    /// Whether any is named.
+    pub fn are_given(&self) -> bool {
+        !(self.recipient.is_empty() && self.recipients.is_empty())
+    }
+
+    /// Reads them. Empty if none is named.
+    pub fn read(&self) -> Result<Vec<Recipient>, CommandError> {
+        recipients(&self.recipient, &self.recipients)
+    }
+}
+
+/// The suite that is wanted of recipients: that of `--suite`, or that of a configuration which says
+/// `sm`. `aes` is what a configuration says by itself.
+pub fn wanted_suite(suite: Option<Suite>, config: Option<&ConfigFile>) -> Option<Suite> {
+    suite.or(config
+        .map(|file| file.suite)
+        .filter(|suite| *suite == Suite::Sm))
 }
 
 /// What was loaded.
@@ -153,18 +290,20 @@ pub fn needed_passphrase() -> Result<String, CommandError> {
 /// Finds the key of a stream for [`verify`], and keeps an error about keys apart from those of the
 /// stream.
 pub struct KeyFinder<'a> {
-    keys: &'a KeyArguments,
+    keys: &'a OpeningKeys,
     /// Read once for any number of streams.
     loaded: OnceCell<Loaded>,
+    identities: OnceCell<Vec<Identity>>,
     failed: RefCell<Option<CommandError>>,
 }
 
 impl<'a> KeyFinder<'a> {
     /// Looks where `keys` say.
-    pub fn new(keys: &'a KeyArguments) -> Self {
+    pub fn new(keys: &'a OpeningKeys) -> Self {
         Self {
             keys,
             loaded: OnceCell::new(),
+            identities: OnceCell::new(),
             failed: RefCell::default(),
         }
     }
@@ -174,16 +313,43 @@ impl<'a> KeyFinder<'a> {
         match self.loaded.get() {
             Some(loaded) => Ok(loaded),
             None => {
-                let loaded = self.keys.load()?;
+                let loaded = self.keys.keys.load()?;
                 Ok(self.loaded.get_or_init(|| loaded))
+            }
+        }
+    }
+
+    fn identities(&self) -> Result<&[Identity], CommandError> {
+        match self.identities.get() {
+            Some(identities) => Ok(identities),
+            None => {
+                let identities = self.keys.read_identities()?;
+                Ok(self.identities.get_or_init(|| identities))
             }
         }
     }
 
     /// The key that a header asks for. Without one the result must go through
     /// [`KeyFinder::settle`].
+    ///
+    /// With identities alone, only what was sealed to recipients opens: who replaces a file by one
+    /// under other keys that happen to lie here is not helped.
     pub fn find(&self, header: &Header) -> Result<StreamKey, StreamError> {
+        let only_identities = self.keys.has_identities() && !self.keys.keys.are_given();
         match header.key_source {
+            KeySource::Recipients(_) if !self.keys.has_identities() => {
+                Err(StreamError::OtherKeySource(TO_RECIPIENTS))
+            }
+            KeySource::KeyFile(_) | KeySource::Passphrase(_) if only_identities => {
+                header.key_from_identities([])
+            }
+            KeySource::Recipients(_) => match self.identities() {
+                Ok(identities) => header.key_from_identities(identities),
+                Err(error) => {
+                    self.failed.replace(Some(error));
+                    Err(StreamError::OtherKeySource(TO_RECIPIENTS))
+                }
+            },
             KeySource::KeyFile(_) => match self.loaded() {
                 Ok(loaded) => header.key(&loaded.keys),
                 Err(error) => {

@@ -14,7 +14,7 @@ use crate::{
     meter::Meter,
     seal::parse_threads,
     stream_io::Input,
-    stream_keys::{KeyArguments, KeyFinder},
+    stream_keys::{KeyFinder, OpeningKeys},
     trial_start::{self, Start},
 };
 
@@ -25,7 +25,7 @@ use crate::{
 #[derive(Args)]
 pub struct Verify {
     #[command(flatten)]
-    keys: KeyArguments,
+    keys: OpeningKeys,
     /// Look at header and footer only, not at what lies between
     #[arg(long)]
     footer: bool,
@@ -136,6 +136,8 @@ fn print(name: &str, verified: &Verified, start: bool) {
             "a passphrase (Argon2id, {} KiB, {} passes)",
             cost.memory_kib, cost.passes
         ),
+        KeySource::Recipients(1) => "a key that one recipient has".to_owned(),
+        KeySource::Recipients(count) => format!("a key that {count} recipients have"),
     };
     let frames = footer.body_lens.len();
     match deep {

@@ -65,6 +65,11 @@ fn stream_footer() {
 }
 
 #[test]
+fn recipients() {
+    run("recipients");
+}
+
+#[test]
 fn every_target_is_run() {
     let names: Vec<&str> = entries::TARGETS.iter().map(|target| target.name).collect();
     assert_eq!(
@@ -79,7 +84,8 @@ fn every_target_is_run() {
             "comments",
             "stream_header",
             "stream_frames",
-            "stream_footer"
+            "stream_footer",
+            "recipients"
         ]
     );
 }

@@ -680,6 +680,13 @@ fn the_independent_reader_agrees() {
         let arguments = ["seal", "--passphrase", "--suite", suite];
         let sealed = home.run_with_passphrase("correct horse", &arguments, b"under a passphrase");
         assert_eq!(read(&sealed.stdout, &[]).stdout, b"under a passphrase");
+        let identity = format!("identity-{suite}");
+        home.must(&["identity", "--suite", suite, "-o", &identity], b"");
+        let recipient = home.must(&["identity", "--of", &identity], b"");
+        let recipient = String::from_utf8(recipient).expect("UTF-8");
+        let sealed = home.must(&["seal", "--to", recipient.trim()], &plain);
+        let output = read(&sealed, &["--identity", &identity]);
+        assert!(output.stdout == plain, "{suite}: {}", said(&output));
         assert_eq!(
             read(
                 &home.must(&["seal", "--suite", suite], b""),

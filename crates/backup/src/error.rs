@@ -2,7 +2,7 @@
 
 use std::io;
 
-use onionskin_keys::KeyError;
+use onionskin_keys::{KeyError, RecipientError, Suite};
 
 use crate::pipeline::Lost;
 
@@ -29,7 +29,9 @@ pub enum StreamError {
     )]
     NotSealed,
     /// A format version that this program does not know.
-    #[error("the stream has the format version {0}, which this program does not know")]
+    #[error(
+        "the stream has the format version {0}, which this program does not know: a newer onionskin opens it"
+    )]
     UnknownVersion(u8),
     /// The header holds what no writer puts there.
     #[error("the header is damaged: {0}")]
@@ -41,6 +43,26 @@ pub enum StreamError {
     /// told apart.
     #[error("wrong {0} for this stream (or its header was changed)")]
     WrongKey(&'static str),
+    /// It was sealed to other recipients, or its stanzas were changed: the two cannot be told
+    /// apart.
+    #[error(
+        "none of these identities opens the stream: it is sealed to {recipients} other recipient{} of suite {suite} (or its header was changed)",
+        if *recipients == 1 { "" } else { "s" }
+    )]
+    NoIdentity {
+        /// How many there are.
+        recipients: u16,
+        /// Of which kind.
+        suite: Suite,
+    },
+    /// The key of an identity fits, and the header around it is not what was written.
+    #[error(
+        "the header was changed: it is sealed to one of these identities, but not all of it is what was written"
+    )]
+    HeaderChanged,
+    /// No stream can be sealed to these recipients.
+    #[error(transparent)]
+    Recipients(#[from] RecipientError),
     /// The stream ends where it must not.
     #[error("the stream is truncated: it ends at byte {at}, {within}")]
     Truncated {
@@ -126,6 +148,7 @@ impl StreamError {
             Self::NotSealed
             | Self::UnknownVersion(_)
             | Self::Header(_)
+            | Self::HeaderChanged
             | Self::Truncated { .. }
             | Self::OutOfOrder { .. }
             | Self::OtherStream(_)
@@ -146,6 +169,8 @@ impl StreamError {
             | Self::Key(_)
             | Self::OtherKeySource(_)
             | Self::WrongKey(_)
+            | Self::NoIdentity { .. }
+            | Self::Recipients(_)
             | Self::TooLong
             | Self::ManifestTooLarge
             | Self::Library(_)

@@ -22,7 +22,7 @@ use crate::{
     frame::{
         Encoding, FRAME_HEAD_LEN, FRAME_OVERHEAD, FrameCrypt, FrameHead, Kind, MAX_FRAMES, mark,
     },
-    header::{Fields, HEADER_LEN},
+    header::Fields,
     manifest::MAX_MANIFEST_LEN,
 };
 
@@ -47,11 +47,11 @@ pub struct Footer {
 }
 
 impl Footer {
-    /// Length of the whole stream up to the footer in bytes.
-    pub fn offset(&self) -> u64 {
+    /// Length of the whole stream up to the footer in bytes, behind this header.
+    pub fn offset(&self, header: &Header) -> u64 {
         let frames = self.body_lens.iter();
         let lens = frames.map(|len| u64::from(*len) + FRAME_OVERHEAD as u64);
-        HEADER_LEN as u64 + lens.sum::<u64>()
+        header.len() as u64 + lens.sum::<u64>()
     }
 
     fn encode(&self) -> Result<Vec<u8>, StreamError> {
@@ -110,8 +110,8 @@ impl Footer {
             content_len: len,
             body_len: len,
         };
-        let tag = FrameCrypt::new(*header, key).seal(&head, &mut content)?;
-        let offset = self.offset().to_be_bytes();
+        let tag = FrameCrypt::new(header, key).seal(&head, &mut content)?;
+        let offset = self.offset(header).to_be_bytes();
         Ok([&head.to_bytes()[..], &content, &tag, &offset, &END_MARK].concat())
     }
 
@@ -123,7 +123,7 @@ impl Footer {
         body: &mut [u8],
         tag: &[u8; FRAME_TAG_LEN],
     ) -> Result<Self, StreamError> {
-        FrameCrypt::new(*header, key).open(head, body, tag)?;
+        FrameCrypt::new(header, key).open(head, body, tag)?;
         let footer = Self::decode(body, header.frame_size)?;
         match footer.body_lens.len() as u64 == head.number {
             true => Ok(footer),

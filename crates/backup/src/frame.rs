@@ -174,11 +174,11 @@ pub(crate) struct FrameCrypt<K> {
 }
 
 impl<K: Borrow<StreamKey>> FrameCrypt<K> {
-    pub(crate) fn new(header: Header, key: K) -> Self {
+    pub(crate) fn new(header: &Header, key: K) -> Self {
         let mut aad = [0; AAD_LEN];
         aad[..STREAM_COMMITMENT_LEN].copy_from_slice(&header.commitment);
         Self {
-            header,
+            header: header.clone(),
             key,
             current: None,
             aad,

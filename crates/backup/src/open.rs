@@ -49,14 +49,14 @@ impl<R: Read + Send + 'static> SealedStream<R> {
         let Self { input, header } = self;
         let (key, threads) = (Arc::new(key), threads.max(1));
         let workers = (0..threads)
-            .map(|_| worker(header, Arc::clone(&key)))
+            .map(|_| worker(&header, Arc::clone(&key)))
             .collect::<Result<_, _>>()?;
         let jobs = (0..jobs_for(threads)).map(|_| Job::new(&header)).collect();
         let mut reader = Reader {
             input,
+            tally: Some(Tally::new(&header)),
             header,
             key,
-            tally: Some(Tally::new(&header)),
             progress: progress.clone(),
         };
         let mut footer = None;
@@ -89,7 +89,11 @@ pub(crate) fn read_header<R: Read>(input: &mut Counted<R>) -> Result<Header, Str
             false => StreamError::NotSealed,
         });
     }
-    Header::parse(&bytes)
+    let mut header = Header::parse(&bytes)?;
+    let mut stanzas = vec![0; header.stanzas_len()];
+    input.exact(&mut stanzas, "in its header")?;
+    header.stanzas = stanzas.into();
+    Ok(header)
 }
 
 /// A frame on its way.
@@ -197,15 +201,16 @@ impl<R: Read> Reader<R> {
 }
 
 /// Decrypts and decompresses.
-fn worker(header: Header, key: Arc<StreamKey>) -> Result<Worker<Job, StreamError>, StreamError> {
+fn worker(header: &Header, key: Arc<StreamKey>) -> Result<Worker<Job, StreamError>, StreamError> {
     let mut decompressor = Decompressor::new().map_err(|_| StreamError::Library("compression"))?;
     let mut crypt = FrameCrypt::new(header, key);
+    let frame_size = header.frame_size.bytes();
     Ok(Box::new(move |job| {
         let (body, rest) = job.sealed.split_at_mut(job.head.body_len as usize);
         let tag = rest.first_chunk().expect("there is room for it");
         crypt.open(&job.head, body, tag)?;
         if job.head.encoding == Encoding::Zstd {
-            job.unpacked.resize(header.frame_size.bytes(), 0);
+            job.unpacked.resize(frame_size, 0);
             let unpacked = &mut job.unpacked[..job.head.content_len as usize];
             let damaged = StreamError::Decompress(job.head.number);
             match decompressor.decompress_to_buffer(body, unpacked) {

@@ -3,7 +3,9 @@
 use std::{io::Write, sync::Arc};
 
 use onionskin_crypt::{FRAME_TAG_LEN, StreamKey, fresh_bytes};
-use onionskin_keys::{KeySet, PassphraseCost, Suite, stream_key_from_passphrase};
+use onionskin_keys::{
+    KeySet, PassphraseCost, Recipient, Suite, recipient_file::suite_of, stream_key_from_passphrase,
+};
 use zstd::{bulk::Compressor, zstd_safe::compress_bound};
 
 use crate::{
@@ -75,6 +77,8 @@ pub enum SealKey<'a> {
         /// What it costs to derive the key.
         cost: PassphraseCost,
     },
+    /// Recipients, whose identities open it; of the options' suite.
+    Recipients(&'a [Recipient]),
 }
 
 /// What was sealed.
@@ -120,7 +124,7 @@ pub(crate) fn seal_with(
 
     let key = Arc::new(key);
     let workers = (0..options.threads.max(1))
-        .map(|_| worker(header, Arc::clone(&key), options.level))
+        .map(|_| worker(&header, Arc::clone(&key), options.level))
         .collect::<Result<_, _>>()?;
     let jobs = (0..jobs_for(options.threads.max(1)))
         .map(|_| Job::new(options))
@@ -140,8 +144,8 @@ pub(crate) fn seal_with(
     write(&end)?;
     output.flush().map_err(StreamError::Write)?;
     Ok(Sealed {
+        stream_len: footer.offset(&header) + end.len() as u64,
         header,
-        stream_len: footer.offset() + end.len() as u64,
         footer,
     })
 }
@@ -156,6 +160,10 @@ fn begin(
     let source = match key {
         SealKey::KeySet(keys) => KeySource::KeyFile(keys.active_key()),
         SealKey::Passphrase { cost, .. } => KeySource::Passphrase(cost),
+        SealKey::Recipients(recipients) => {
+            suite_of(recipients, Some(options.suite))?;
+            KeySource::Recipients(recipients.len() as u16)
+        }
     };
     let mut header = Header::new(options.suite, options.frame_size, source, random);
     header.subkey_log2 = subkey_log2.unwrap_or(header.subkey_log2);
@@ -166,6 +174,7 @@ fn begin(
             let salt = header.salt();
             stream_key_from_passphrase(options.suite, passphrase, cost, salt, &context)?
         }
+        SealKey::Recipients(recipients) => header.wrap_key(recipients)?,
     };
     header.commitment = key.commitment();
     Ok((header, key))
@@ -263,7 +272,7 @@ fn producer(
 
 /// Compresses and encrypts.
 fn worker(
-    header: Header,
+    header: &Header,
     key: Arc<StreamKey>,
     level: Level,
 ) -> Result<Worker<Job, StreamError>, StreamError> {
@@ -272,9 +281,10 @@ fn worker(
         Level(level) => Some(compressor(level)?),
     };
     let mut crypt = FrameCrypt::new(header, key);
+    let mark = mark(header);
     Ok(Box::new(move |job| {
         let content_len = job.head.content_len as usize;
-        job.head.mark = mark(&header);
+        job.head.mark = mark;
         job.head.encoding = Encoding::Stored;
         job.head.body_len = job.head.content_len;
         if let Some(compressor) = &mut compressor {

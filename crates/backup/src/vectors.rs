@@ -3,7 +3,7 @@
 
 use std::{fs, io, os::unix::fs::PermissionsExt, path::Path};
 
-use onionskin_crypt::StreamDigest;
+use onionskin_crypt::{StreamDigest, dangerous_bytes};
 use onionskin_keys::{KeySet, PassphraseCost, Suite};
 
 use crate::{
@@ -60,13 +60,14 @@ fn vector(suite: Suite, kind: &str) -> Vec<u8> {
 }
 
 /// Plaintext, frame size and rhythm of the subkeys, each as the generator has it.
-fn kinds() -> [(&'static str, Vec<u8>, u8, u8); 5] {
+fn kinds() -> [(&'static str, Vec<u8>, u8, u8); 6] {
     [
         ("stored", noise(4 * 4096 + 100), 12, 1),
         ("full", noise(2 * 4096), 12, 24),
         ("empty", Vec::new(), 20, 16),
         ("passphrase", b"under a passphrase".to_vec(), 20, 16),
         ("zstd", lines(), 12, 0),
+        ("recipients", noise(2 * 4096 + 7), 12, 1),
     ]
 }
 
@@ -76,11 +77,18 @@ fn pinned_streams_open() {
     for suite in [Suite::Aes, Suite::Sm] {
         for (kind, plain, frame_log2, subkey_log2) in kinds() {
             let stream = SealedStream::begin(io::Cursor::new(vector(suite, kind))).unwrap();
-            let header = *stream.header();
+            let header = stream.header().clone();
             assert_eq!((header.suite, header.subkey_log2), (suite, subkey_log2));
             assert_eq!(header.frame_size, FrameSize::from_log2(frame_log2).unwrap());
             let key = match header.key_source {
                 KeySource::KeyFile(7) => header.key(&keys).unwrap(),
+                KeySource::Recipients(2) => {
+                    // Each of the two opens it.
+                    let [one, other] = [[0x11; 32], [0x22; 32]]
+                        .map(|bytes| dangerous_bytes::identity_from_bytes(suite, &bytes).unwrap());
+                    header.key_from_identities([&other]).unwrap();
+                    header.key_from_identities([&one]).unwrap()
+                }
                 _ => header.key_from_passphrase(PASSPHRASE).unwrap(),
             };
             let mut opened = Vec::new();
@@ -98,7 +106,8 @@ fn sealing_gives_the_pinned_bytes() {
     let keys = keys();
     for suite in [Suite::Aes, Suite::Sm] {
         for (kind, plain, frame_log2, subkey_log2) in kinds() {
-            if kind == "zstd" {
+            // And for stanzas, whose ephemeral secrets are drawn.
+            if kind == "zstd" || kind == "recipients" {
                 continue;
             }
             let options = SealOptions {

@@ -16,7 +16,6 @@ use crate::{
     Footer, Header, Progress, SealedStream, StreamError,
     footer::{TRAILER_LEN, check_head, parse_trailer},
     frame::{FRAME_HEAD_LEN, FRAME_OVERHEAD, FrameHead},
-    header::HEADER_LEN,
     innodb::{PageReport, PhysicalContent},
     open::{Counted, read_header},
 };
@@ -85,12 +84,12 @@ fn read_footer(
     header: &Header,
     key: &StreamKey,
 ) -> Result<Footer, StreamError> {
-    const SHORTEST: u64 = (HEADER_LEN + 2 * FRAME_OVERHEAD + TRAILER_LEN) as u64;
+    let shortest = (header.len() + 2 * FRAME_OVERHEAD + TRAILER_LEN) as u64;
     let truncated = |within| StreamError::Truncated {
         at: stream_len,
         within,
     };
-    if stream_len < SHORTEST {
+    if stream_len < shortest {
         return Err(truncated("before its footer"));
     }
     let trailer_at = stream_len - TRAILER_LEN as u64;
@@ -100,7 +99,7 @@ fn read_footer(
     // cannot.
     let offset = parse_trailer(&trailer)?;
     let latest = trailer_at - FRAME_OVERHEAD as u64;
-    if !(HEADER_LEN as u64..=latest).contains(&offset) {
+    if !(header.len() as u64..=latest).contains(&offset) {
         return Err(StreamError::Trailer);
     }
     let mut head = [0; FRAME_HEAD_LEN];
@@ -116,7 +115,7 @@ fn read_footer(
     read_at(file, offset + FRAME_HEAD_LEN as u64, &mut body)?;
     let (body, tag) = body.split_last_chunk_mut().expect("there is room for it");
     let footer = Footer::open(header, key, &head, body, tag)?;
-    match footer.offset() == offset {
+    match footer.offset(header) == offset {
         true => Ok(footer),
         false => Err(StreamError::FooterDisagrees(
             "its seek table adds up to another length",

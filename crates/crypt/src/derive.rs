@@ -54,12 +54,10 @@ pub(crate) enum Secret {
 impl Secret {
     /// HKDF-Extract. The salt separates families of keys: those of columns, those of sealed
     /// streams.
-    pub(crate) fn extract(suite: Suite, salt: &[u8], data_key: &DataKey) -> Self {
+    pub(crate) fn extract(suite: Suite, salt: &[u8], key: &[u8]) -> Self {
         match suite {
-            Suite::Aes => {
-                Secret::Aes(hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(data_key.bytes()))
-            }
-            Suite::Sm => Secret::Sm(Box::new(extract_sm3(salt, data_key.bytes()))),
+            Suite::Aes => Secret::Aes(hkdf::Salt::new(hkdf::HKDF_SHA256, salt).extract(key)),
+            Suite::Sm => Secret::Sm(Box::new(extract_sm3(salt, key))),
         }
     }
 
@@ -91,7 +89,7 @@ pub(crate) struct ColumnSecrets(Secret);
 
 impl ColumnSecrets {
     pub(crate) fn new(suite: Suite, data_key: &DataKey) -> Self {
-        Self(Secret::extract(suite, SALT, data_key))
+        Self(Secret::extract(suite, SALT, data_key.bytes()))
     }
 
     /// A key that only this column has.

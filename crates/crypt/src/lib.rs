@@ -29,7 +29,8 @@
 //! # Streams
 //!
 //! Backups are sealed in frames. [`StreamKey`] derives the ciphers of one stream from a data key:
-//! AES-256-GCM or SM4-GCM with counted nonces, because a stream's keys are its own.
+//! AES-256-GCM or SM4-GCM with counted nonces, because a stream's keys are its own. A stream to
+//! [recipients](recipient) has a random [`FileKey`] instead, wrapped to each of their public keys.
 //! [`unauthenticated`] reads what `openssl enc` wrote.
 //!
 //! Every format is written down byte by byte in `docs/formats.md` and pinned by `tests/vectors`.
@@ -43,12 +44,14 @@ pub mod dangerous_bytes;
 mod data_key;
 mod derive;
 mod error;
+mod file_key;
 mod fresh;
 pub mod gram;
 mod mac;
 mod metadata;
 mod nonce;
 pub mod order_key;
+pub mod recipient;
 mod stream;
 mod suite;
 pub mod unauthenticated;
@@ -63,10 +66,12 @@ pub use cell_format::CellFormat;
 pub use column::{ColumnCipher, ColumnId, EQUALITY_TOKEN_LEN, EqualityToken};
 pub use data_key::{DATA_KEY_LEN, DataKey};
 pub use error::{OpenError, SealError};
+pub use file_key::{FILE_KEY_LEN, FileKey};
 pub use fresh::fresh_bytes;
 pub use gram::{GRAM_LEN, GRAM_TOKEN_LEN, GramToken, NO_GRAM_TOKEN};
 pub use metadata::{AuditKey, METADATA_TAG_LEN, MetadataKey};
 pub use order_key::order_key_len;
+pub use recipient::{Identity, Recipient};
 pub use stream::{
     FRAME_NONCE_LEN, FRAME_TAG_LEN, FrameCipher, STREAM_COMMITMENT_LEN, STREAM_DIGEST_LEN,
     StreamDigest, StreamKey,

@@ -2,7 +2,7 @@
 //! key.
 //!
 //! ```text
-//! PRK        = HKDF-Extract(salt = "onionskin/1 sealed stream", IKM = data key)
+//! PRK        = HKDF-Extract(salt = "onionskin/1 sealed stream", IKM = data key or file key)
 //! commitment = HKDF-Expand(PRK, "commitment" ‖ 0x00 ‖ suite id ‖ context, 32)
 //! frame key  = HKDF-Expand(PRK, "frames"     ‖ 0x00 ‖ suite id ‖ context ‖ number of the subkey (4), 32 or 16)
 //! footer key = HKDF-Expand(PRK, "footer"     ‖ 0x00 ‖ suite id ‖ context, 32 or 16)
@@ -25,7 +25,7 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 use crate::{
-    DataKey, OpenError, SealError, Suite,
+    DataKey, FileKey, OpenError, SealError, Suite,
     aead::{Aead, TAG_LEN},
     derive::Secret,
     nonce::NONCE_LEN,
@@ -52,8 +52,18 @@ impl StreamKey {
     /// The keys of the stream that `context` identifies: its header, which must hold random bytes
     /// of its own.
     pub fn new(suite: Suite, data_key: &DataKey, context: &[u8]) -> Self {
+        Self::of_secret(suite, data_key.bytes(), context)
+    }
+
+    /// The same from a file key, which the context holds wrapped. A data key is longer, and a
+    /// header says which of the two it is: no stream has keys from both.
+    pub fn from_file_key(suite: Suite, file_key: &FileKey, context: &[u8]) -> Self {
+        Self::of_secret(suite, file_key.bytes(), context)
+    }
+
+    fn of_secret(suite: Suite, secret: &[u8], context: &[u8]) -> Self {
         Self {
-            secret: Secret::extract(suite, SALT, data_key),
+            secret: Secret::extract(suite, SALT, secret),
             context: context.into(),
         }
     }

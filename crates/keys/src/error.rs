@@ -45,6 +45,17 @@ pub enum KeyError {
         /// Its permission bits.
         mode: u32,
     },
+    /// Someone else than the owner can write the file.
+    #[error(
+        "{} can be changed by other users (mode {mode:04o}): run chmod go-w on it",
+        path.display()
+    )]
+    Writable {
+        /// The file of recipients.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
     /// The file is another user's, who can change it and its mode.
     #[error(
         "{} belongs to user {owner}, and this program runs as user {user}: run it as the file's owner, or chown the file to {user} or root",

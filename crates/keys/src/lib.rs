@@ -24,7 +24,8 @@
 //! from no data key, so that a rotation of data keys leaves old comments valid.
 //!
 //! A **sealed stream** takes its keys from a data key, or from a passphrase alone
-//! ([`stream_key_from_passphrase`]).
+//! ([`stream_key_from_passphrase`]). Or it is sealed to recipients, whose texts and files are here:
+//! [`recipient_text`], [`recipient_file`].
 //!
 //! The format of `keys.json` is in [`key_file`] and in `docs/formats.md`.
 
@@ -38,6 +39,8 @@ mod passphrase;
 mod private_file;
 mod provider;
 mod provider_state;
+pub mod recipient_file;
+pub mod recipient_text;
 mod root;
 
 #[cfg(test)]
@@ -53,9 +56,11 @@ pub use passphrase::{PassphraseCost, stream_key_from_passphrase};
 pub use private_file::{read_private_file, read_secret_file};
 pub use provider::{KeyContext, KeyProvider, KeyPurpose, WrappedKey};
 pub use provider_state::{ProviderReport, ProviderState};
+pub use recipient_file::{MAX_RECIPIENTS, RecipientError};
 pub use root::RootAccess;
 
 // What the interface of a key set speaks of.
 pub use onionskin_crypt::{
-    AuditKey, ColumnCipher, ColumnId, DataKey, KeyId, MetadataKey, StreamKey, Suite,
+    AuditKey, ColumnCipher, ColumnId, DataKey, Identity, KeyId, MetadataKey, Recipient, StreamKey,
+    Suite,
 };

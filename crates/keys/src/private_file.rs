@@ -4,7 +4,7 @@ use std::{
     fs::{File, Metadata, OpenOptions},
     io::{self, Read},
     os::unix::fs::{MetadataExt, OpenOptionsExt},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use rustix::{fs::OFlags, process::geteuid};
@@ -37,18 +37,36 @@ pub(crate) fn read_file_of(
     path: &Path,
     limit: u64,
 ) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+    read_checked(whose, path, limit, |path, mode| match mode & 0o077 {
+        0 => Ok(()),
+        _ => Err(KeyError::TooOpen { path, mode }),
+    })
+}
+
+/// Reads a file that is no secret, and that nobody but its owner can write, where the owner is this
+/// process's user or root. `limit` is in bytes.
+pub(crate) fn read_owned_file(path: &Path, limit: u64) -> Result<Zeroizing<Vec<u8>>, KeyError> {
+    read_checked(Owner::OursOrRoot, path, limit, |path, mode| {
+        match mode & 0o022 {
+            0 => Ok(()),
+            _ => Err(KeyError::Writable { path, mode }),
+        }
+    })
+}
+
+fn read_checked(
+    whose: Owner,
+    path: &Path,
+    limit: u64,
+    check_mode: impl FnOnce(PathBuf, u32) -> Result<(), KeyError>,
+) -> Result<Zeroizing<Vec<u8>>, KeyError> {
     let io_error = |source| KeyError::Io {
         path: path.to_owned(),
         source,
     };
     let (file, metadata) = open_regular(path, OFlags::empty()).map_err(io_error)?;
     let mode = metadata.mode() & 0o7777;
-    if mode & 0o077 != 0 {
-        return Err(KeyError::TooOpen {
-            path: path.to_owned(),
-            mode,
-        });
-    }
+    check_mode(path.to_owned(), mode)?;
     let (owner, user) = (metadata.uid(), geteuid().as_raw());
     let may_be_anyones = whose == Owner::AnyForRoot && user == 0;
     if owner != user && owner != 0 && !may_be_anyones {

@@ -10,7 +10,7 @@ use onionskin_backup::catalogue::{Catalogue, Content, Entry};
 use crate::{
     chain::read_catalogue,
     error::CommandError,
-    stream_keys::{KeyArguments, KeyFinder},
+    stream_keys::{KeyFinder, OpeningKeys},
 };
 
 /// List the sealed backups in a folder, the oldest first, and check their headers and footers
@@ -20,7 +20,7 @@ use crate::{
 #[derive(Args)]
 pub struct List {
     #[command(flatten)]
-    keys: KeyArguments,
+    keys: OpeningKeys,
     /// The folder
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,

@@ -23,7 +23,7 @@ use onionskin_backup::{
     manifest::{Base, Server},
     source::{Dump, MariadbBackup, Plain, Program},
 };
-use onionskin_keys::Suite;
+use onionskin_keys::{Suite, recipient_file::suite_of};
 use tempfile::TempDir;
 
 use crate::{
@@ -34,7 +34,7 @@ use crate::{
     private::Family,
     seal::{finish, parse_level, parse_threads},
     stream_io::{Input, Output, also_remove_at_signal, start_source, watch_signals},
-    stream_keys::{KeyArguments, KeyFinder},
+    stream_keys::{KeyFinder, OpeningKeys, RecipientArguments, wanted_suite},
     termination::Termination,
     trial_start::default_work,
 };
@@ -52,7 +52,9 @@ pub struct Backup {
     #[command(subcommand)]
     existing: Option<Existing>,
     #[command(flatten)]
-    keys: KeyArguments,
+    keys: OpeningKeys,
+    #[command(flatten)]
+    recipients: RecipientArguments,
     /// Who makes the backup
     #[arg(long, default_value = "mariadb-backup")]
     source: BackupSource,
@@ -73,7 +75,8 @@ pub struct Backup {
     /// Environment variable that holds its password; no password if it is not set
     #[arg(long, value_name = "NAME", default_value = "ONIONSKIN_PASSWORD")]
     password_env: String,
-    /// aes (AES-256-GCM) or sm (SM4-GCM, SM3) [default: the configuration's, else aes]
+    /// aes (AES-256-GCM) or sm (SM4-GCM, SM3) [default: that of the recipients or the
+    /// configuration, else aes]
     #[arg(long)]
     suite: Option<Suite>,
     /// How many threads compress and encrypt [default: one for each processor]
@@ -131,8 +134,19 @@ impl Backup {
 
     fn make(self) -> Result<(), CommandError> {
         let finder = KeyFinder::new(&self.keys);
-        let loaded = finder.loaded()?;
-        let server = self.server(loaded.config.as_ref())?;
+        let recipients = self.recipients.read()?;
+        let own_config;
+        let (key, suite, config) = if recipients.is_empty() {
+            let loaded = finder.loaded()?;
+            let suite = self.suite.unwrap_or(loaded.suite);
+            (SealKey::KeySet(&loaded.keys), suite, loaded.config.as_ref())
+        } else {
+            own_config = self.keys.keys().config_if_there()?;
+            let wanted = wanted_suite(self.suite, own_config.as_ref());
+            let suite = suite_of(&recipients, wanted)?;
+            (SealKey::Recipients(&recipients), suite, own_config.as_ref())
+        };
+        let server = self.server(config)?;
         let server = server.as_ref();
         let asked = self.asked(server);
         self.fits(asked.as_ref())?;
@@ -140,7 +154,7 @@ impl Backup {
         let options = SealOptions {
             level: self.level,
             threads: self.threads.unwrap_or_else(default_threads),
-            ..SealOptions::new(self.suite.unwrap_or(loaded.suite))
+            ..SealOptions::new(suite)
         };
         let path = match &self.to {
             Some(to) if to.is_dir() => to.join(file_name(self.source)),
@@ -155,7 +169,6 @@ impl Backup {
         let mut output = Output::create_watched(&path, &termination)?;
         let meter = Meter::start("backing up", None, self.quiet);
         let progress = meter.progress().clone();
-        let key = SealKey::KeySet(&loaded.keys);
         let sealed = match self.source {
             BackupSource::MariadbBackup => {
                 // For its own notes; the backup goes through the pipe.
@@ -246,6 +259,13 @@ impl Backup {
                 "{} always copies everything; only mariadb-backup can leave out what has not changed",
                 self.source.name()
             ));
+        }
+        if self.recipients.are_given() && !self.keys.has_identities() {
+            return refused(
+                "where BASE ends is sealed in it, and a machine that knows recipients alone cannot read that: \
+                 make full backups, or name the identity with --identity"
+                    .into(),
+            );
         }
         let path = match path.is_dir() {
             false => path.clone(),

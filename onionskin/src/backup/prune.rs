@@ -16,7 +16,7 @@ use crate::{
     chain::read_catalogue,
     error::CommandError,
     stream_io::file_error,
-    stream_keys::{KeyArguments, KeyFinder},
+    stream_keys::{KeyFinder, OpeningKeys},
 };
 
 /// Remove the sealed backups of a folder that are not to be kept
@@ -29,7 +29,7 @@ use crate::{
 #[derive(Args)]
 pub struct Prune {
     #[command(flatten)]
-    keys: KeyArguments,
+    keys: OpeningKeys,
     /// The folder
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,

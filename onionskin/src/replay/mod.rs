@@ -44,7 +44,7 @@ use onionskin_backup::{
         replay::{Done, Plan, Point, Replayed},
     },
 };
-use onionskin_keys::{KeySet, StreamKey};
+use onionskin_keys::StreamKey;
 use onionskin_rowstream::binlog::Gtid;
 
 use self::{
@@ -57,6 +57,7 @@ use crate::{
     archive::{parse_place, reading_threads, time},
     error::CommandError,
     private::ServerProgram,
+    stream_keys::KeyFinder,
 };
 
 /// Point-in-time recovery.
@@ -73,9 +74,9 @@ pub struct ReplayArguments {
 }
 
 /// A replay that can begin.
-pub struct Replay {
+pub struct Replay<'a> {
     plan: Plan,
-    keys: KeySet,
+    finder: &'a KeyFinder<'a>,
     /// Those without which no server reads the files, from the manifest.
     settings: BTreeMap<String, String>,
 }
@@ -87,21 +88,27 @@ impl ReplayArguments {
     }
 
     /// Looks whether the archive has all that is needed; `None` if none is wanted.
-    pub fn plan(&self, keys: KeySet, backup: &Manifest) -> Result<Option<Replay>, CommandError> {
+    pub fn plan<'a>(
+        &self,
+        finder: &'a KeyFinder<'a>,
+        backup: &Manifest,
+    ) -> Result<Option<Replay<'a>>, CommandError> {
         let Some(folder) = &self.binlogs else {
             return Ok(None);
         };
         let point = self.until.clone().unwrap_or(Point::End);
-        let plan = Plan::new(folder, backup, point, &|header: &Header| header.key(&keys))?;
+        let plan = Plan::new(folder, backup, point, &|header| finder.find(header));
+        // No keys at all is another matter than a segment under other keys.
+        finder.check()?;
         Ok(Some(Replay {
-            plan,
-            keys,
+            plan: plan?,
+            finder,
             settings: backup.settings.clone(),
         }))
     }
 }
 
-impl Replay {
+impl Replay<'_> {
     /// Where the backup is to be restored before the replay: beside `datadir`, or inside it if it
     /// is a mount point.
     pub fn staging(&self, datadir: &Path) -> Result<Staging, CommandError> {
@@ -115,7 +122,7 @@ impl Replay {
         let folder = WorkFolder::beside(datadir)?;
         let server = Server::start(&program, datadir, &folder, &self.settings)?;
         let relay = Relay::start(&folder, &server.socket)?;
-        let find = |header: &Header| -> Result<StreamKey, StreamError> { header.key(&self.keys) };
+        let find = |header: &Header| -> Result<StreamKey, StreamError> { self.finder.find(header) };
         let replayed = self.plan.run(
             &find,
             &|| tools.reader(&folder),

@@ -10,6 +10,7 @@
 //! | [`segment`] | what a segment's manifest says: server, places, GTIDs, times |
 //! | [`folder`] | the segments of a folder, in order and without gaps |
 //! | [`reader`](self) | from the server's events to the bytes of segments |
+//! | [`note`](self) | what a segment holds, in the clear beside it, where it is sealed to recipients |
 //! | [`writer`] | seals one segment after the other, resumes, connects again |
 //! | [`replay`] | from segments to the events between a place and a point in time |
 //! | [`statements`] | which statements a server's binlog may hold |
@@ -25,6 +26,7 @@
 //!   open.
 
 pub mod folder;
+mod note;
 mod reader;
 pub mod replay;
 pub mod segment;
@@ -38,7 +40,7 @@ use onionskin_rowstream::{binlog::BinlogError, client::ClientError};
 use crate::{StreamError, manifest::BinlogPosition};
 
 pub use segment::Segment;
-pub use writer::{ArchiveOptions, archive};
+pub use writer::{ArchiveKeys, ArchiveOptions, archive};
 
 /// The `source` in the manifest of a segment.
 pub const SOURCE: &str = "binlog";
@@ -72,6 +74,25 @@ pub enum ArchiveError {
     /// A sealed stream that is no segment.
     #[error("{0} is not a segment of a binlog archive")]
     NotASegment(String),
+    /// A segment to recipients, and nothing says in the clear where it ends.
+    #[error(
+        "{} is sealed to recipients, so this machine cannot read where it ends, and {} is not beside it, which says so: put that file back, or name an identity once with --identity, or begin a new archive in another folder with a new backup",
+        segment.display(), note.display()
+    )]
+    NoNote {
+        /// The newest segment.
+        segment: PathBuf,
+        /// The file that is missing.
+        note: PathBuf,
+    },
+    /// What lies beside a segment is not of that segment.
+    #[error("{} is not what this program has written beside the newest segment: {why}", path.display())]
+    OtherNote {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: &'static str,
+    },
     /// Segments that do not follow each other.
     #[error(
         "the archive has a gap: after {after} comes {found}; put the missing segments back, or begin a new archive with a new backup"

@@ -11,7 +11,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use onionskin_keys::KeySet;
 use onionskin_rowstream::{
     binlog::{
         BinlogError, EventStream, GtidPosition, Position, StreamOptions, event::is_file_name,
@@ -23,12 +22,13 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::{
     ArchiveError, Segment,
-    folder::{place_text, read_segment, segments},
+    folder::{Found, Keys, place_text, read_segment, segments},
+    note,
     reader::{Identity, Limits, Reader, Torn},
 };
 use crate::{
-    Manifest, Progress, SealKey, SealOptions, StreamError, WholeFile, manifest::BinlogPosition,
-    seal, source::Source, whole_file::PARTIAL,
+    Manifest, Progress, SealKey, SealOptions, SealedStream, StreamError, WholeFile,
+    header::TO_RECIPIENTS, manifest::BinlogPosition, seal, source::Source, whole_file::PARTIAL,
 };
 
 /// The server's error for a place that its binlog does not have.
@@ -54,13 +54,22 @@ pub struct ArchiveOptions {
     pub once: bool,
 }
 
+/// The keys of an archive.
+#[derive(Clone, Copy)]
+pub struct ArchiveKeys<'a> {
+    /// What segments are sealed with.
+    pub seal: SealKey<'a>,
+    /// Opens the last segment. Not needed with recipients: a note beside it says where it ends.
+    pub open: Keys<'a>,
+}
+
 /// Archives into `folder`, from where its last segment ends, until `stop` is set (what was read
 /// until then is sealed) or, if that was asked for, to the end of the log. Connects again when the
 /// connection breaks. `sealed` is told of every segment, `trouble` of every lost connection.
 pub fn archive(
     connect: &ConnectOptions,
     folder: &Path,
-    keys: &KeySet,
+    keys: ArchiveKeys<'_>,
     options: &ArchiveOptions,
     stop: &Arc<AtomicBool>,
     mut sealed: impl FnMut(&Path, &Segment),
@@ -68,17 +77,16 @@ pub fn archive(
 ) -> Result<(), ArchiveError> {
     let _lock = lock(folder)?;
     remove_partial(folder)?;
-    let mut last = match segments(folder)?.last() {
-        Some(found) => {
-            let find = |header: &crate::Header| header.key(keys);
-            Some(read_segment(found, &find)?)
-        }
+    let found = segments(folder)?.pop();
+    let mut last = match &found {
+        Some(found) => Some(last_segment(found, keys)?),
         None => None,
     };
+    note::remove_old(folder, found.as_ref().map(|found| found.path.as_path()))?;
     let archiver = Archiver {
         connect,
         folder,
-        keys,
+        key: keys.seal,
         options,
         stop,
     };
@@ -130,7 +138,7 @@ enum End {
 struct Archiver<'a> {
     connect: &'a ConnectOptions,
     folder: &'a Path,
-    keys: &'a KeySet,
+    key: SealKey<'a>,
     options: &'a ArchiveOptions,
     stop: &'a Arc<AtomicBool>,
 }
@@ -147,7 +155,7 @@ impl Archiver<'_> {
         let Self {
             connect,
             folder,
-            keys,
+            key,
             options,
             stop,
         } = *self;
@@ -227,10 +235,9 @@ impl Archiver<'_> {
             };
             let mut file = WholeFile::create(&path).map_err(failed)?;
             let source = SegmentSource(Arc::clone(&reader));
-            let key = SealKey::KeySet(keys);
             let result = seal(source, &mut file, key, &options.seal, &Progress::new());
-            let manifest = match result {
-                Ok(done) => done.footer.manifest,
+            let done = match result {
+                Ok(done) => done,
                 Err(source) => {
                     return Err(match (locked(&reader).failed.take(), source) {
                         (Some(error), _) => error,
@@ -242,8 +249,13 @@ impl Archiver<'_> {
                     });
                 }
             };
+            let segment = done.footer.manifest.segment;
+            if let (SealKey::Recipients(_), Some(segment)) = (key, &segment) {
+                note::write(&path, &done.header, segment)?;
+            }
             file.finish().map_err(failed)?;
-            if let Some(segment) = manifest.segment {
+            note::remove_old(folder, Some(&path))?;
+            if let Some(segment) = segment {
                 sealed(&path, &segment);
                 *last = Some(segment);
             }
@@ -256,6 +268,36 @@ impl Archiver<'_> {
             }
         }
     }
+}
+
+/// What the newest segment says: its own footer, or, where nobody here can open it, its note.
+fn last_segment(found: &Found, keys: ArchiveKeys<'_>) -> Result<Segment, ArchiveError> {
+    if let SealKey::Recipients(_) = keys.seal {
+        let file = File::open(&found.path).map_err(|source| ArchiveError::File {
+            path: found.path.clone(),
+            source,
+        })?;
+        let stream = SealedStream::begin(file).map_err(|source| ArchiveError::Stream {
+            name: found.path.display().to_string(),
+            source,
+        })?;
+        if let Some(segment) = note::read(found, stream.header())? {
+            return Ok(segment);
+        }
+    }
+    read_segment(found, keys.open).map_err(|error| match (keys.seal, error) {
+        (
+            SealKey::Recipients(_),
+            ArchiveError::Stream {
+                source: StreamError::OtherKeySource(TO_RECIPIENTS),
+                ..
+            },
+        ) => ArchiveError::NoNote {
+            segment: found.path.clone(),
+            note: note::path_of(&found.path),
+        },
+        (_, error) => error,
+    })
 }
 
 /// The reader as the source of one segment after the other.

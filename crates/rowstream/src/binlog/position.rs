@@ -319,7 +319,7 @@ impl GtidPosition {
 impl fmt::Display for GtidPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut first = true;
-        let mut comma = |f: &mut fmt::Formatter<'_>| {
+        let mut comma = |f: &mut fmt::Formatter<'_>| -> fmt::Result {
             if !std::mem::take(&mut first) {
                 f.write_str(",")?;
             }
