@@ -7,6 +7,8 @@ on_both_servers!(
     definitions_change_where_no_cell_does,
     what_needs_other_cells_is_a_migration,
     rows_stay_through_it,
+    null_comes_and_goes,
+    keys_of_others_get_null,
     no_name_is_given_twice,
     an_empty_table_takes_any_definition,
     rows_keep_an_empty_tables_way_shut,
@@ -100,11 +102,10 @@ fn what_needs_other_cells_is_a_migration(kind: Kind) {
     for sql in [
         "ALTER TABLE t MODIFY n VARCHAR(60)",
         "ALTER TABLE t MODIFY n VARCHAR(30)",
-        "ALTER TABLE t MODIFY n VARCHAR(40) NOT NULL",
+        "ALTER TABLE t CHANGE n m VARCHAR(40) NOT NULL",
         "ALTER TABLE t MODIFY n VARCHAR(40) COLLATE utf8mb4_bin",
         "ALTER TABLE t MODIFY n TEXT",
         "ALTER TABLE t MODIFY q INT NOT NULL",
-        "ALTER TABLE t MODIFY q INT UNSIGNED",
         "ALTER TABLE t MODIFY q BIGINT UNSIGNED NOT NULL",
         "ALTER TABLE t MODIFY d DATETIME(6)",
         "ALTER TABLE t MODIFY d DATETIME(3) ON UPDATE CURRENT_TIMESTAMP(3)",
@@ -150,6 +151,119 @@ fn rows_stay_through_it(kind: Kind) {
     ] {
         pair.same(sql);
     }
+}
+
+/// The cells stay, and so do their tokens. Only the server's columns and their CHECK change.
+fn null_comes_and_goes(kind: Kind) {
+    let Some(mut pair) = pair(kind) else {
+        return;
+    };
+    pair.create("CREATE TABLE u (id INT PRIMARY KEY, a VARCHAR(20) {eq, range}, b TEXT {like}, c INT {}, KEY (a))");
+    pair.both("INSERT INTO u VALUES (1, 'one', 'some text', 5), (2, 'two', 'other text', 6)");
+    // a NULL is in the way
+    let with_null = "ALTER TABLE t MODIFY n VARCHAR(40) NOT NULL";
+    let codes = [&mut pair.plain, &mut pair.protected].map(|session| session.must_fail(with_null));
+    match kind {
+        // MySQL's words where it copies rows are other ones
+        Kind::MySql => assert_eq!(codes, [1138, 1265]),
+        Kind::MariaDb => assert_eq!(codes, [1265, 1265]),
+    }
+    shows_the_same(&mut pair, with_null);
+    pair.both("UPDATE t SET n = 'b', d = '2021-01-01', e = 'b' WHERE id = 2");
+    for sql in [
+        with_null,
+        "ALTER TABLE t MODIFY q INT UNSIGNED",
+        "ALTER TABLE t MODIFY q INT UNSIGNED DEFAULT 3 COMMENT 'c' AFTER id",
+        "ALTER TABLE t MODIFY q INT UNSIGNED NOT NULL",
+        "ALTER TABLE t MODIFY d DATETIME(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), MODIFY e ENUM('a','b') NOT NULL DEFAULT 'b'",
+        "ALTER TABLE t MODIFY n VARCHAR(40) NOT NULL DEFAULT 'x' FIRST",
+        "ALTER TABLE t CHANGE n n VARCHAR(40) NULL",
+        "ALTER TABLE t MODIFY n VARCHAR(40) NOT NULL, ADD COLUMN w INT",
+    ] {
+        let said = pair.say(sql);
+        assert!(
+            !said.plain.contains("1235 ") && !said.protected.contains("1235 "),
+            "{sql}: {said:?}"
+        );
+        shows_the_same(&mut pair, sql);
+    }
+    for sql in [
+        "INSERT INTO t (id, n) VALUES (3, NULL)",
+        "INSERT INTO t (id) VALUES (3)",
+        "INSERT INTO t (id, n, q) VALUES (3, 'A', 4)",
+        "INSERT INTO t (id, n, q) VALUES (3, 'c', 4)",
+        "UPDATE t SET n = NULL WHERE id = 3",
+        "SELECT id FROM t WHERE n = 'C' AND q > 3",
+    ] {
+        pair.same(sql);
+    }
+    for sql in [
+        "ALTER TABLE u MODIFY a VARCHAR(20) NOT NULL, MODIFY b TEXT NOT NULL, MODIFY c INT NOT NULL",
+        "ALTER TABLE u MODIFY b TEXT, MODIFY c INT NULL DEFAULT 4",
+    ] {
+        pair.say(sql);
+        for sql in [
+            "SHOW CREATE TABLE u",
+            "INSERT INTO u (id, a) VALUES (3, 'three')",
+            "INSERT INTO u (id, a, b, c) VALUES (4, 'four', NULL, 4)",
+            "SELECT id FROM u WHERE b LIKE '%text%' AND a BETWEEN 'a' AND 'z' ORDER BY id",
+            "SELECT * FROM u ORDER BY a",
+            "DELETE FROM u WHERE id > 2",
+        ] {
+            pair.same(sql);
+        }
+    }
+    // a server would make values of NULLs
+    pair.protected.must("SET sql_mode = ''");
+    let failure = pair.protected.run("ALTER TABLE u MODIFY b TEXT NOT NULL");
+    let failure = failure.expect_err("outside of strict mode");
+    assert!(failure.message.starts_with("OS1040"), "{failure}");
+    pair.nothing_leaked();
+}
+
+/// Of columns that a wildcard has protected, and that foreign keys refer to or from.
+fn keys_of_others_get_null(kind: Kind) {
+    let options = PairOptions {
+        settings: "enforce = true\n[protect.\"app.*\"]\n\"*\" = [\"eq\"]\n",
+        database: "DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci",
+        ..PairOptions::default()
+    };
+    let Some(mut pair) = Pair::start_with(kind, options) else {
+        return;
+    };
+    for sql in [
+        "CREATE TABLE net (id VARCHAR(36) PRIMARY KEY, x VARCHAR(9), name VARCHAR(20), UNIQUE KEY (name))",
+        "CREATE TABLE sub (id VARCHAR(36) PRIMARY KEY, net VARCHAR(36), FOREIGN KEY (net) REFERENCES net (id))",
+        "INSERT INTO net VALUES ('a', 'Hb4YqMz7', 'n')",
+        "INSERT INTO sub VALUES ('s', 'a')",
+        "ALTER TABLE sub MODIFY net VARCHAR(36) NOT NULL",
+        "ALTER TABLE net MODIFY name VARCHAR(20) NOT NULL",
+        "INSERT INTO sub VALUES ('t', NULL)",
+        "INSERT INTO sub VALUES ('t', 'missing')",
+        "INSERT INTO sub VALUES ('t', 'A')",
+        "ALTER TABLE sub MODIFY net VARCHAR(36)",
+        "INSERT INTO sub VALUES ('u', NULL)",
+        "SELECT sub.id, x FROM sub JOIN net ON net.id = sub.net ORDER BY sub.id",
+        "DELETE FROM net WHERE id = 'a'",
+    ] {
+        // MySQL does not copy the rows of a foreign key's column into one without NULL
+        if kind == Kind::MySql && sql.contains("sub MODIFY net VARCHAR(36) NOT") {
+            assert_eq!(pair.protected.must_fail(sql), 1832);
+            continue;
+        }
+        if kind == Kind::MySql && sql == "INSERT INTO sub VALUES ('t', NULL)" {
+            continue;
+        }
+        let said = pair.say(sql);
+        assert!(!said.protected.contains(" OS1"), "{sql}: {said:?}");
+        if !sql.starts_with("ALTER") {
+            assert_eq!(said.plain, said.protected, "{sql}");
+        }
+    }
+    for table in ["net", "sub"] {
+        pair.same(&format!("SHOW CREATE TABLE {table}"));
+    }
+    pair.nothing_leaked();
 }
 
 /// A protected column and a plain one of the same name made the table one that no statement could

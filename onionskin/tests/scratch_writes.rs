@@ -105,6 +105,18 @@ const STATEMENTS: &[&str] = &[
     "UPDATE user SET age = (SELECT COUNT(*) FROM orders o WHERE o.user_id = user.id) WHERE LENGTH(name) > 2",
     "UPDATE orders SET article = (SELECT UPPER(name) FROM user u WHERE u.id = orders.user_id) WHERE id < 3",
     "UPDATE user a JOIN user b ON b.id = a.id + 1 SET a.email = b.name WHERE a.id < 3",
+    // what a derived table reads of the changed one is set aside first, as ActiveRecord has it
+    "DELETE FROM orders WHERE id IN (SELECT id FROM (SELECT o.id FROM orders o LEFT JOIN user u ON u.id = o.user_id WHERE u.id IS NULL AND UPPER(u.name) IS NULL) AS t)",
+    "UPDATE user SET city = 'far' WHERE id IN (SELECT id FROM (SELECT id FROM user WHERE CHAR_LENGTH(name) > 3 ORDER BY id LIMIT 1) AS t)",
+    "UPDATE user SET age = COALESCE((SELECT age FROM (SELECT id, age FROM user) AS p WHERE p.id = user.id - 1), 1) WHERE LENGTH(name) > 2 ORDER BY id",
+    "UPDATE user u JOIN (SELECT id FROM user WHERE UPPER(name) = 'BOB') AS t ON t.id = u.id SET u.city = 'near'",
+    "DELETE u FROM user u JOIN (SELECT id FROM user WHERE UPPER(name) = 'BOB') AS t ON t.id = u.id",
+    // names that no column has
+    "UPDATE user SET nothing = UPPER(name)",
+    "UPDATE user SET nothing = 1, born = NOW()",
+    "INSERT INTO archive (name, nothing) VALUES ('x', 1)",
+    "INSERT INTO archive (name, nothing) VALUES (UPPER('x'), 1)",
+    "INSERT INTO archive (name, nothing) SELECT UPPER(name), 1 FROM user",
     // conversions, warnings, errors
     "UPDATE user SET age = name WHERE id = 1",
     "UPDATE IGNORE user SET age = name, wage = wage * 1e9 WHERE id < 4",

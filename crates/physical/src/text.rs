@@ -254,6 +254,7 @@ fn internal() -> Refusal {
 fn redefinition(new: &Redefined) -> Redefinition<'_> {
     Redefinition {
         name: &new.name,
+        nullable: new.nullable,
         default: new.default.as_ref(),
         comment: &new.comment,
         explicit_collation: new.explicit_collation,

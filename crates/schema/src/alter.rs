@@ -133,7 +133,7 @@ fn rename(
     tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<Vec<String>, SchemaError> {
     let (old, old_names) = known(table, column)?;
-    let layout = layout_of(new, column);
+    let layout = layout_of(new, column, column.nullable);
     check_name(&new.name, &layout.names)?;
     let guard = guard_name(old.table_id, old.column_id);
     let is_guarded = !old.checks.is_empty();
@@ -177,7 +177,7 @@ pub fn set_default(
     tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<Vec<String>, SchemaError> {
     let (mut metadata, _) = known(table, column)?;
-    metadata.default = changed_default(&metadata, column, default, family);
+    metadata.default = changed_default(&metadata, column.nullable, default, family);
     check_protectable(&new_column(&metadata, column.nullable), family)?;
     modify(&metadata, column, set, family, tag)
 }
@@ -203,11 +203,13 @@ fn forget(metadata: &mut ColumnMetadata, number: usize) {
     }
 }
 
-/// What a definition says beside type and whether there may be NULL. No cell depends on it.
+/// What a definition says beside the type. No cell depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redefinition<'a> {
     /// The name, perhaps another one.
     pub name: &'a str,
+    /// Whether there may be NULL. Another name beside it is not supported.
+    pub nullable: bool,
     /// DEFAULT.
     pub default: Option<&'a DefaultLiteral>,
     /// COMMENT, the user's own.
@@ -217,9 +219,9 @@ pub struct Redefinition<'a> {
 }
 
 impl Redefinition<'_> {
-    fn apply(&self, metadata: &mut ColumnMetadata, column: &Column, family: Family) {
+    fn apply(&self, metadata: &mut ColumnMetadata, family: Family) {
         self.name.clone_into(&mut metadata.name);
-        metadata.default = changed_default(metadata, column, self.default, family);
+        metadata.default = changed_default(metadata, self.nullable, self.default, family);
         self.comment.clone_into(&mut metadata.comment);
         metadata.explicit_collation = self.explicit_collation;
     }
@@ -237,14 +239,26 @@ pub fn redefine(
     tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<Vec<String>, SchemaError> {
     let (mut metadata, _) = known(table, column)?;
-    new.apply(&mut metadata, column, family);
-    check_protectable(&new_column(&metadata, column.nullable), family)?;
+    new.apply(&mut metadata, family);
+    check_protectable(&new_column(&metadata, new.nullable), family)?;
+    let changes_null = new.nullable != column.nullable;
     if metadata.name != column.name {
+        if changes_null {
+            return Err(SchemaError::DefinitionNotUnderstood {
+                table: table.name.clone(),
+            });
+        }
         return rename(&metadata, table, column, position, set, family, tag);
     }
-    let mut specifications = modify(&metadata, column, set, family, tag)?;
-    if let Some(definition) = specifications.first_mut() {
-        definition.push_str(&place_text(position));
+    let layout = layout_of(&metadata, column, new.nullable);
+    let enc = layout.enc_definition(set, family, tag)?;
+    let mut specifications = vec![format!("MODIFY COLUMN {enc}{}", place_text(position))];
+    if changes_null {
+        // the companions are NULL where the cell is, and the CHECK says how
+        specifications.insert(0, drop_constraint(&metadata));
+        let companions = layout.searched_definitions();
+        specifications.extend(companions.map(|definition| format!("MODIFY COLUMN {definition}")));
+        specifications.push(format!("ADD {}", layout.constraint_definition()));
     }
     Ok(specifications)
 }
@@ -314,7 +328,8 @@ pub fn set_after(
                     (*name).clone_into(&mut metadata.name);
                 }
                 Change::Default(which, default) if *which == index => {
-                    metadata.default = changed_default(&metadata, column, *default, family);
+                    metadata.default =
+                        changed_default(&metadata, column.nullable, *default, family);
                 }
                 Change::ForgetCheck(which, number) if *which == index => {
                     forget(&mut metadata, *number);
@@ -323,7 +338,7 @@ pub fn set_after(
                     metadata.actions = *actions;
                 }
                 Change::Redefine(which, new) if *which == index => {
-                    new.apply(&mut metadata, column, family);
+                    new.apply(&mut metadata, family);
                 }
                 _ => {}
             }
@@ -337,14 +352,14 @@ pub fn set_after(
 
 fn changed_default(
     metadata: &ColumnMetadata,
-    column: &Column,
+    nullable: bool,
     default: Option<&DefaultLiteral>,
     family: Family,
 ) -> Option<DefaultLiteral> {
     match default {
         Some(default) => Some(normalized(default, &metadata.sql_type)),
         // MariaDB knows no nullable column without a default.
-        None if family == Family::MariaDb && column.nullable => Some(DefaultLiteral::Null),
+        None if family == Family::MariaDb && nullable => Some(DefaultLiteral::Null),
         None => None,
     }
 }
@@ -356,16 +371,16 @@ fn modify(
     family: Family,
     tag: impl Fn(&[u8]) -> [u8; 16],
 ) -> Result<Vec<String>, SchemaError> {
-    let layout = layout_of(metadata, column);
+    let layout = layout_of(metadata, column, column.nullable);
     Ok(vec![format!(
         "MODIFY COLUMN {}",
         layout.enc_definition(set, family, tag)?
     )])
 }
 
-fn layout_of<'m>(metadata: &'m ColumnMetadata, column: &Column) -> Layout<'m> {
+fn layout_of<'m>(metadata: &'m ColumnMetadata, column: &Column, nullable: bool) -> Layout<'m> {
     let form = column.grams().map_or(GramForm::Words, |(_, form)| form);
-    Layout::new(metadata, column.nullable, column.invisible, form)
+    Layout::new(metadata, nullable, column.invisible, form)
 }
 
 /// A full-text index follows its column. A key over an expression holds on to it, and MySQL refuses

@@ -439,16 +439,19 @@ impl<'a> Layout<'a> {
                 }
             }
         });
-        self.companion_widths()
-            .map(|(name, bytes)| {
-                let null = match (self.nullable, self.filled(name)) {
-                    (true, filled) => format!("NULL{}", filled.unwrap_or_default()),
-                    (false, Some(filled)) => format!("NOT NULL{filled}"),
-                    (false, None) => "NOT NULL DEFAULT ''".to_owned(),
-                };
-                format!("{} BINARY({bytes}) {null} INVISIBLE", identifier(name))
-            })
-            .chain(grams)
+        self.searched_definitions().chain(grams)
+    }
+
+    /// Those of them that are compared: the token and the order key.
+    pub(crate) fn searched_definitions(&self) -> impl Iterator<Item = String> {
+        self.companion_widths().map(|(name, bytes)| {
+            let null = match (self.nullable, self.filled(name)) {
+                (true, filled) => format!("NULL{}", filled.unwrap_or_default()),
+                (false, Some(filled)) => format!("NOT NULL{filled}"),
+                (false, None) => "NOT NULL DEFAULT ''".to_owned(),
+            };
+            format!("{} BINARY({bytes}) {null} INVISIBLE", identifier(name))
+        })
     }
 
     /// `` FULLTEXT KEY `onionskin_…` (`c$gram_1a2b`) ``, or a key over the numbers. Its name does

@@ -364,6 +364,7 @@ fn altering_the_physical_table_alters_the_logical_one() {
         let d = table.column("d").expect("d");
         let new = Redefinition {
             name: "d",
+            nullable: d.nullable,
             comment: "ä|%",
             default: None,
             explicit_collation: true,

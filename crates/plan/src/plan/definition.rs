@@ -173,6 +173,8 @@ pub struct Redefined {
     pub index: usize,
     /// Its name, perhaps another one.
     pub name: String,
+    /// Whether there may be NULL.
+    pub nullable: bool,
     /// DEFAULT.
     pub default: Option<DefaultLiteral>,
     /// COMMENT, empty if there is none.

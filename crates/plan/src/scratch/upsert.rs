@@ -35,6 +35,7 @@ use crate::plan::{Action, Upsert};
 pub(super) use crate::plan::{MetRows, NewValues};
 use crate::planner::{Known, Planned, Planner, refuse};
 use crate::scope::{self, Scope, position};
+use crate::unknown::Place;
 
 /// What is said of `INSERT IGNORE` with such a clause.
 pub(super) const IGNORED: NotUnderstood =
@@ -200,7 +201,9 @@ pub(super) fn rows(
     }
     for column in &insert.columns {
         let column = column.0.last().and_then(|p| p.as_ident());
-        indexes.push(index_of(table, column.map_or("", |c| c.value.as_str()))?);
+        let name = column.map_or("", |c| c.value.as_str());
+        let index = position(table, name);
+        indexes.push(index.ok_or_else(|| planner.unknown_in(name, Place::InsertInto))?);
     }
     if planner.tokens.get(at).is_some_and(|t| t.is(b'(')) {
         at = planner.closing(at)? + 1;
@@ -242,7 +245,7 @@ pub(super) fn set(
     let own = own(table);
     let (mut indexes, mut places, mut row) = (Vec::new(), Vec::new(), Vec::new());
     for (assignment, part) in insert.assignments.iter().zip(parts) {
-        let (_, index) = assigned_column(assignment, &own)?;
+        let (_, index) = assigned_column(planner, assignment, &own, Place::Set)?;
         let tokens = planner.tokens.get(part.clone()).unwrap_or_default();
         let equals = tokens.iter().position(|t| t.is(b'='));
         let Some(equals) = equals.filter(|_| !indexes.contains(&index)) else {
@@ -554,7 +557,7 @@ fn not_missed(
     let own = own(table);
     let mut columns = Vec::new();
     for assignment in list {
-        let (_, index) = assigned_column(assignment, &own)?;
+        let (_, index) = assigned_column(planner, assignment, &own, Place::Update)?;
         let is_new = |c: &WrittenColumn| c.index != index;
         if is_missed(&table.columns[index]) && given.iter().chain(&columns).all(is_new) {
             columns.push(written_column(planner, table, index)?);
@@ -605,7 +608,7 @@ pub(super) fn met(
     let own = own(table);
     let (mut indexes, mut told) = (Vec::new(), None);
     for assignment in list {
-        let (_, index) = assigned_column(assignment, &own)?;
+        let (_, index) = assigned_column(planner, assignment, &own, Place::Update)?;
         let column = &table.columns[index];
         let path = format!("{}.{}.{}", table.database, table.name, column.name);
         if indexes.contains(&index) || told == Some(index) {

@@ -36,6 +36,8 @@ pub(super) struct Reference {
     pub hints: Option<Range<usize>>,
     /// How its query locks rows.
     pub lock: &'static str,
+    /// It stands in a derived table.
+    pub in_derived: bool,
     /// An outer join may put NULLs in the place of its rows.
     optional: bool,
     /// Its name stands in an item of a select list that has no name of its own: the text is the
@@ -57,6 +59,7 @@ impl Reference {
             conditions: Vec::new(),
             hints: None,
             lock: "",
+            in_derived: false,
             optional: false,
             names_column: false,
             names_result: false,
@@ -74,6 +77,8 @@ struct Walk<'w, 'a> {
     found: Vec<Reference>,
     /// Queries around the present place.
     depth: usize,
+    /// Derived tables around it.
+    derived: usize,
     /// Table names that were met, for a check.
     factors: usize,
     /// Those of them that name common table expressions, or nothing.
@@ -166,6 +171,7 @@ fn through(
         opens,
         found: Vec::new(),
         depth: 0,
+        derived: 0,
         factors: 0,
         of_named: 0,
         met: HashSet::new(),
@@ -282,11 +288,19 @@ impl Visitor for Walk<'_, '_> {
                 self.factors += 1;
                 Ok(())
             }
-            TableFactor::Derived { .. }
-            | TableFactor::NestedJoin { .. }
-            | TableFactor::JsonTable { .. } => Ok(()),
+            TableFactor::Derived { .. } => {
+                self.derived += 1;
+                Ok(())
+            }
+            TableFactor::NestedJoin { .. } | TableFactor::JsonTable { .. } => Ok(()),
             _ => NotUnderstood::PartOf("a part", "FROM").refuse(),
         })
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<Refusal> {
+        let is_derived = matches!(factor, TableFactor::Derived { .. });
+        self.derived -= usize::from(is_derived);
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Refusal> {
@@ -619,6 +633,7 @@ impl Walk<'_, '_> {
                     alias,
                     name: place,
                     conditions: Vec::new(),
+                    in_derived: self.derived > 0,
                     hints: None,
                     lock: self
                         .locks

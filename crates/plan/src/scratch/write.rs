@@ -32,6 +32,7 @@ use crate::plan::{Action, ColumnUse};
 pub(super) use crate::plan::{Effect, NewRows, ScratchWrite, Written, WrittenColumn};
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
 use crate::scope::position;
+use crate::unknown::Place;
 
 pub(super) const FOR_UPDATE: &str = " FOR UPDATE";
 pub(super) const SHARED: &str = " LOCK IN SHARE MODE";
@@ -95,7 +96,7 @@ pub(crate) fn update(planner: &mut Planner<'_>, update: &Update) -> Planned<Acti
     });
     let mut assigned: Vec<(usize, Vec<usize>)> = Vec::new();
     for assignment in assignments {
-        let (place, index) = assigned_column(assignment, &own)?;
+        let (place, index) = assigned_column(planner, assignment, &own, Place::Set)?;
         let table = Arc::clone(&own[place].table);
         let column = &table.columns[index];
         let path = format!("{}.{}.{}", table.database, table.name, column.name);
@@ -243,8 +244,10 @@ fn change(
                 && other.table.name.eq_ignore_ascii_case(&table.name);
             // a row that is deleted by two names is found again by its key
             let is_found = takes_twice && names.by == NamedBy::Key;
-            // MySQL has an error of its own for most of these
-            if same && (targets.contains(&n) && !is_found || n >= found.own && mysql) {
+            // MySQL has an error of its own (1093) for these. What a derived table reads it keeps
+            // aside before it changes anything.
+            let is_read_alone = mysql && n >= found.own && !other.in_derived;
+            if same && (targets.contains(&n) && !is_found || is_read_alone) {
                 return NotUnderstood::ChangedAndRead.refuse();
             }
         }
@@ -294,7 +297,12 @@ pub(super) fn lock_by_key(read: &mut ScratchRead, names: RowNames) -> Planned<()
 }
 
 /// Which table of the statement's list, and which of its columns, an assignment means.
-pub(super) fn assigned_column(assignment: &Assignment, own: &[Own]) -> Planned<(usize, usize)> {
+pub(super) fn assigned_column(
+    planner: &Planner<'_>,
+    assignment: &Assignment,
+    own: &[Own],
+    place: Place,
+) -> Planned<(usize, usize)> {
     let AssignmentTarget::ColumnName(name) = &assignment.target else {
         return NotUnderstood::AssignmentTo("several columns").refuse();
     };
@@ -311,7 +319,10 @@ pub(super) fn assigned_column(assignment: &Assignment, own: &[Own]) -> Planned<(
         .collect();
     match with.as_slice() {
         [one] => Ok(*one),
-        [] => refuse(&errors::UNKNOWN_COLUMN, format!("'{}'", column.value)),
+        [] => {
+            let written: Vec<&str> = parts.iter().map(|part| part.value.as_str()).collect();
+            Err(planner.unknown_in(&written.join("."), place))
+        }
         _ => refuse(&errors::AMBIGUOUS, format!("column {}", column.value)),
     }
 }

@@ -245,12 +245,15 @@ impl Alteration<'_> {
         // a number's width is the server's own on MariaDB, where none is said
         let family = s.request.settings.family;
         let sealed = protected.protection.sql_type;
+        let is_renamed = !same_name(&column.name, &before.name);
+        let nullable = column.nullable && before.key != KeyRole::Primary;
+        // outside of strict mode a server makes values of NULLs
+        let can_change_null = !is_renamed && s.request.settings.strict;
         let same_cells = column.sql_type.to_sql(family) == sealed.to_sql(family)
             && column.sql_type.collation == sealed.collation
-            && (column.nullable && before.key != KeyRole::Primary) == before.nullable
+            && (nullable == before.nullable || can_change_null)
             && column.on_update == before.on_update
             && column.invisible == before.invisible;
-        let is_renamed = !same_name(&column.name, &before.name);
         match new.key {
             None => {}
             Some(OwnKey::Unique) if !is_renamed => {}
@@ -265,10 +268,11 @@ impl Alteration<'_> {
             let table = &target.table;
             return Err(modification(table, before, &column, has_place, family));
         }
-        let null = before.nullable.then_some(DefaultLiteral::Null);
+        let null = nullable.then_some(DefaultLiteral::Null);
         let piece = DdlPiece::Redefine(Redefined {
             index: protected.index,
             name: column.name,
+            nullable,
             default: column.default.or(null),
             comment: column.comment.unwrap_or_default(),
             explicit_collation: column.explicit_collation,
