@@ -76,8 +76,8 @@ table! {
         "Grouping or distinction with a protected column in this form is not supported.",
         "Set engine = \"auto\" under [scratch], which starts a scratch engine (docs/scratch.md), or select the keys of GROUP BY and aggregates only, and aggregate other columns in a statement of their own.";
     pub INDEX = "OS1012", 1235, "42000",
-        "An index names a protected column that has no capability to be searched.",
-        "Create the column ENCRYPTED FOR (eq) or (range), or leave it out of the index.";
+        "The server cannot make this of what a protected column shows it.",
+        "An index needs a column with eq or range. UNIQUE over a part of the texts, FULLTEXT, a CHECK over several columns and expressions need plaintext: leave them out, or the column (\"NAME\" = \"plain\" in [protect]).";
     pub DEFINITION = "OS1013", 1235, "42000",
         "A column cannot be protected as it is defined.",
         "Leave out the attribute that the message names, or leave the column unprotected.";
