@@ -348,6 +348,23 @@ fn an_empty_table_takes_any_definition(kind: Kind) {
         let said = pair.same(sql);
         assert!(!said.contains(" OS1"), "{sql}\n{said}");
     }
+    // keys, which foreign keys refer to then
+    for sql in [
+        "CREATE TABLE u (id INT AUTO_INCREMENT PRIMARY KEY, nm VARCHAR(20), UNIQUE KEY (nm)) DEFAULT CHARSET latin1",
+        "ALTER TABLE u MODIFY nm VARCHAR(30) CHARACTER SET utf8mb4 NOT NULL",
+        "ALTER TABLE u ADD COLUMN code VARCHAR(9), ADD UNIQUE KEY (code)",
+        "ALTER TABLE u ADD COLUMN tag VARCHAR(9) UNIQUE",
+        "SHOW CREATE TABLE u",
+        "CREATE TABLE c (id INT AUTO_INCREMENT PRIMARY KEY, nm VARCHAR(30), code VARCHAR(9) CHARACTER SET latin1, tag VARCHAR(9) CHARACTER SET latin1, \
+         FOREIGN KEY (nm) REFERENCES u (nm), FOREIGN KEY (code) REFERENCES u (code), FOREIGN KEY (tag) REFERENCES u (tag)) \
+         DEFAULT CHARSET utf8mb4",
+    ] {
+        let said = pair.say(sql);
+        assert!(!said.protected.contains(" OS1"), "{sql}: {said:?}");
+        if !sql.contains("FOREIGN") {
+            assert_eq!(said.plain, said.protected, "{sql}");
+        }
+    }
     pair.nothing_leaked();
 }
 

@@ -245,7 +245,7 @@ pub(super) fn set(
     let own = own(table);
     let (mut indexes, mut places, mut row) = (Vec::new(), Vec::new(), Vec::new());
     for (assignment, part) in insert.assignments.iter().zip(parts) {
-        let (_, index) = assigned_column(planner, assignment, &own, Place::Set)?;
+        let (_, index) = assigned_column(planner, assignment, &own, Place::InsertInto)?;
         let tokens = planner.tokens.get(part.clone()).unwrap_or_default();
         let equals = tokens.iter().position(|t| t.is(b'='));
         let Some(equals) = equals.filter(|_| !indexes.contains(&index)) else {

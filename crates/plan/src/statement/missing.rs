@@ -1,15 +1,16 @@
 //! Tables that are not there, of names that `[protect]` is about, or that were protected before.
 //!
 //! A statement that names such a table fails. Its values belong into protected columns all the
-//! same: the CREATE TABLE before it may have been refused, or the account does not see the table. So the server is asked for the table
-//! before it gets the statement, which would stand in its log: see [`Doubt`].
+//! same: the CREATE TABLE before it may have been refused, or the account does not see the table.
+//! So the server is asked for the table before it gets the statement, which would stand in its log:
+//! see [`Doubt`].
 //!
 //! The tree of a statement tells whether a table may be missing. Executable comments count as text.
 //! Of a definition that ends in a query, and of a statement behind SET STATEMENT or EXPLAIN, that
 //! part is parsed. If there is such a table or no tree, the server is asked to prepare the same
 //! text with other values: it knows which words are tables. If it does not say, because it prepares
-//! no such statement or wants other values, the words have to do. A stored program is not looked at by a
-//! server until it runs, so one that names a table that is missing is refused.
+//! no such statement or wants other values, the words have to do. A stored program is not looked at
+//! by a server until it runs, so one that names a table that is missing is refused.
 
 use std::collections::HashSet;
 
@@ -41,8 +42,11 @@ pub(super) fn doubt(
         return Ok(Doubt::None);
     };
     let stands_by_words = || {
-        let named = tables_in_program(sql, &all, request.settings.database.as_deref());
-        named.iter().any(|name| is_missing(request, name))
+        let current = request.settings.database.as_deref();
+        let made = made_table(sql, &all, current);
+        let named = tables_in_program(sql, &all, current);
+        let mut read = named.iter().filter(|name| Some(*name) != made.as_ref());
+        read.any(|name| is_missing(request, name))
     };
     if is_compound(sql, &all) {
         return match stands_by_words() {
@@ -169,6 +173,19 @@ fn only_table(request: &Request, all: &[Token]) -> Option<TableName> {
     named(sql, all, at, request.settings.database.as_deref())
 }
 
+/// The table that CREATE TABLE makes, which is missing before.
+fn made_table(sql: &[u8], all: &[Token], database: Option<&str>) -> Option<TableName> {
+    let is = |at: usize, word: &str| all.get(at).is_some_and(|t| t.is_word(sql, word));
+    let head = &all[..all.len().min(5)];
+    let at = head.iter().position(|t| t.is_word(sql, "table"))?;
+    let at = match is(0, "create") {
+        true if is(at + 1, "if") => at + 4,
+        true => at + 1,
+        false => return None,
+    };
+    named(sql, all, at, database)
+}
+
 /// The table that is named here; `database` is that of one that names none.
 fn named(sql: &[u8], all: &[Token], at: usize, database: Option<&str>) -> Option<TableName> {
     let first = identifier(sql, all.get(at)?)?;
@@ -211,8 +228,9 @@ fn rows_part<'t>(sql: &[u8], all: &'t [Token]) -> &'t [Token] {
             before,
             &["or", "create", "temporary", "alter", "ignore"],
         ) && is_one_of(sql, next, &["replace", "table"]);
+        // behind AS, or in CREATE TABLE in the place of its columns
         let in_query = token.is(b'(')
-            && before.is_word(sql, "as")
+            && (before.is_word(sql, "as") || (defines && depth == 1))
             && all
                 .get(at + 1)
                 .is_some_and(|t| is_one_of(sql, t, &BEGIN) || t.is(b'('));

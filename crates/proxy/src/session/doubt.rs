@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{Catalog, Doubt, Known};
 use onionskin_schema::{TableName, identifier};
 use onionskin_wire::messages::{Command, encode_statement_command};
@@ -12,7 +11,9 @@ use onionskin_wire::messages::{Command, encode_statement_command};
 use super::Session;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
-use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE, READ_ONLY, SYNTAX};
+use crate::server_errors::{
+    COLUMN_COUNT, NO_SUCH_DATABASE, NO_SUCH_TABLE, READ_ONLY, SYNTAX, UNKNOWN_COLUMN,
+};
 
 /// Errors of a text whatever its values are: it cannot be read, a table is missing, the account has
 /// no privilege on it or its columns, or nothing may be written.
@@ -30,29 +31,43 @@ const BEFORE_VALUES: [u16; 7] = [
 /// names a missing table.
 const MAX_LOOKED_UP: usize = 1000;
 
+/// What the server makes of a doubt.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// All tables are there, or the words name none.
+    There,
+    /// All tables are there, and have other columns: somebody has made one meanwhile.
+    OtherColumns,
+    /// It does not say.
+    Unclear,
+}
+
 impl Session {
     /// Ends in the server's error if a table is missing that the statement names. The server gets
     /// no value of the statement for that.
-    pub(super) fn must_be_there(&mut self, doubt: &Doubt, sql: &[u8]) -> Outcome<()> {
+    pub(super) fn ask_about(&mut self, doubt: &Doubt, sql: &[u8]) -> Outcome<Asked> {
         match doubt {
-            Doubt::None => Ok(()),
+            Doubt::None => Ok(Asked::There),
             Doubt::Table(name) => self.aside(|s| {
                 let (database, table) = (identifier(&name.database), identifier(&name.name));
                 let question = format!("SELECT 1 FROM {database}.{table} LIMIT 0");
                 let asked = s.server.rows(question.as_bytes());
-                asked.map(drop).map_err(|failure| denied_to(sql, failure))
+                let is_there = asked.map(|_| Asked::There);
+                is_there.map_err(|failure| denied_to(sql, failure))
             }),
             Doubt::Text { text, stands, .. } => {
                 self.aside(|s| match s.server.prepare_in_vain(text) {
                     // what else the server says may be about the other values
                     Err(Failure::Server { code, .. }) if !BEFORE_VALUES.contains(&code) => {
                         s.server.settle()?;
-                        match stands {
-                            true => Err(NotUnderstood::MayBeMissing.into()),
-                            false => Ok(()),
-                        }
+                        Ok(match (code, stands) {
+                            // it has opened the tables by then
+                            (UNKNOWN_COLUMN | COLUMN_COUNT, true) => Asked::OtherColumns,
+                            (_, true) => Asked::Unclear,
+                            (_, false) => Asked::There,
+                        })
                     }
-                    done => done,
+                    done => done.map(|()| Asked::There),
                 })
             }
         }

@@ -10,6 +10,7 @@ use onionskin_schema::TableName;
 use onionskin_wire::StatusFlags;
 
 use super::Session;
+use super::doubt::Asked;
 use crate::catalog::{KeyedPlan, PlanOrigin};
 use crate::error::{Failure, Outcome};
 use crate::metrics::Label;
@@ -162,8 +163,18 @@ impl Session {
                     }
                     self.check_settings(&plan, sql)?;
                     let is_ahead = self.current.plans_ahead;
-                    if !is_ahead {
-                        self.must_be_there(&plan.doubt, sql)?;
+                    let asked = match is_ahead {
+                        true => Asked::There,
+                        false => self.ask_about(&plan.doubt, sql)?,
+                    };
+                    if asked == Asked::Unclear && looked_up {
+                        return Err(NotUnderstood::MayBeMissing.into());
+                    }
+                    if asked != Asked::There {
+                        // somebody may have made the table meanwhile
+                        looked_up = true;
+                        self.look_up(&plan.names)?;
+                        continue;
                     }
                     self.tell_findings(&plan.names);
                     let relayed = matches!(plan.action, Action::Relay | Action::Refuse(_));

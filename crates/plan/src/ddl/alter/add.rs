@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use onionskin_schema::{Table, same_name};
+use onionskin_schema::{Capabilities, Table, same_name};
 
 use super::alteration::Alteration;
 use super::specs::refused;
@@ -203,6 +203,13 @@ impl Alteration<'_> {
         let group = foreign_key::group_of_other(&target.r, &target.links(), &this, &column.name);
         if let Some(group) = group {
             foreign_key::join(&mut column.capabilities, group);
+        }
+        // so that foreign keys can refer to it, as in CREATE TABLE
+        let has_tokens = column.capabilities.eq && !column.sql_type.is_enumerated();
+        let is_key = definition.key.is_some() || target.is_in_new_key(&column.name);
+        if definition.by_wildcard && has_tokens && is_key && column.capabilities.join.is_none() {
+            let group = Capabilities::new_key_group(self.new_columns.len());
+            column.capabilities.join = Some(group);
         }
         if definition.key == Some(OwnKey::Primary) {
             return Err(refused(

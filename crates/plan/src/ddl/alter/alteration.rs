@@ -3,14 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{Column, NewColumn, Protection, Surrogate, Table, same_name};
+use onionskin_schema::{Capabilities, Column, NewColumn, Protection, Surrogate, Table, same_name};
 use onionskin_value::SqlType;
 
 use super::specs::{Specification, Specifications, duplicate};
 use crate::ddl::attributes::Attributes;
 use crate::ddl::column_type::plain_type;
 use crate::ddl::foreign_key::{Link, Side, links, plain_by_right, refers_to_plaintext};
-use crate::ddl::index::IndexNames;
+use crate::ddl::index::{IndexNames, unique_element};
 use crate::ddl::key_length::PlainPart;
 use crate::ddl::key_parts::{Indexed, ProtectedPart, existing};
 use crate::ddl::reader::Reader;
@@ -121,6 +121,25 @@ impl<'a> Target<'a> {
             }
             known => known,
         })
+    }
+
+    /// Whether a primary or unique key that the statement adds has this column.
+    pub(super) fn is_in_new_key(&self, name: &str) -> bool {
+        self.specs.list.iter().any(|spec| {
+            let mut s = Reader::over(self.r.request, self.r.tokens, spec.tokens.clone());
+            let adds = s.eat("add") || spec.is_element;
+            let key = adds.then(|| unique_element(&self.r, s.at..s.end));
+            key.flatten()
+                .is_some_and(|key| key.columns.iter().any(|column| same_name(column, name)))
+        })
+    }
+
+    /// Whether the column is a key's in a group of its own, which only a wildcard gives.
+    pub(super) fn is_in_own_group(&self, column: ProtectedColumn<'_>) -> bool {
+        let protection = column.protection;
+        let group = |table_id| Capabilities::key_group(table_id, protection.column_id);
+        let own = self.table.table_id.map(group);
+        own.is_some() && protection.capabilities.join == own
     }
 
     /// A plain column that the statement adds.

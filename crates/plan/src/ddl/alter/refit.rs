@@ -148,8 +148,9 @@ fn definition(target: &Target, spec: &Specification) -> Option<Option<(usize, Re
         return None;
     }
     let protection = protected.protection;
+    let is_own_key = target.is_in_own_group(protected);
     let is_free = !protection.is_checked()
-        && !protection.capabilities.joins_key()
+        && (is_own_key || !protection.capabilities.joins_key())
         && !protection.actions.any()
         && !protected.column.invisible;
     // its keys are made anew as they were
@@ -166,10 +167,19 @@ fn definition(target: &Target, spec: &Specification) -> Option<Option<(usize, Re
     // as a definition, with the name before it
     let is_auto = Attributes::read(&s, s.at - 1..s.end).auto_increment;
     let words = match is_auto {
-        true if found.is_some_and(|found| !found.named) => String::new(),
+        true if found.as_ref().is_some_and(|found| !found.named) => String::new(),
         true => return None,
         // other capabilities are asked for by name: the command is the answer
         false if s.says(attributes.clone(), "encrypted") => return None,
+        // a wildcard gives the key a group once more
+        false if is_own_key => {
+            let wanted = found.filter(|found| !found.named)?.capabilities;
+            let has = &protection.capabilities;
+            if !has.show_no_more_than(wanted) || !wanted.show_no_more_than(has) {
+                return None;
+            }
+            String::new()
+        }
         false => {
             let capabilities = possible(&protection.capabilities, &ty?);
             format!(" ENCRYPTED FOR ({})", capabilities.words())
