@@ -65,7 +65,7 @@ impl Place {
 }
 
 /// `{v}` is a value. What servers of one family read alone is in [`of_one_family`].
-const STATEMENTS: [&str; 71] = [
+const STATEMENTS: [&str; 73] = [
     "INSERT INTO lost VALUES ({v})",
     "SELECT * FROM lost WHERE a = {v}",
     "UPDATE lost SET a = {v}",
@@ -139,6 +139,9 @@ const STATEMENTS: [&str; 71] = [
     "SELECT JSON_EXTRACT(a, '$.b') FROM lost WHERE a = {v}",
     "SELECT * FROM lost WHERE JSON_CONTAINS_PATH(a, 'one', '$.b') AND a = {v}",
     "SELECT CONVERT(a USING 'latin1') COLLATE 'latin1_bin' FROM lost WHERE a = {v}",
+    // a table that is made from a missing one of the same name
+    "CREATE TABLE lost (SELECT * FROM lost WHERE a = {v})",
+    "CREATE TABLE IF NOT EXISTS app.lost SELECT id, a COLLATE 'latin1_bin' FROM app.lost FOR SYSTEM_TIME ALL WHERE a = {v}",
     // names like keywords, and odd spellings
     "INSERT INTO `values` VALUES ({v})",
     "SELECT * FROM `where` WHERE a = {v}",

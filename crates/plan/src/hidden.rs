@@ -69,12 +69,8 @@ impl Planner<'_> {
 
     /// Whether the statement has hints for the optimizer, of either form.
     fn tells_of_indexes(&self) -> bool {
-        let sql = self.sql();
-        let pairs = self.tokens.iter().zip(self.tokens.iter().skip(1));
-        let mut pairs = pairs.map(|(a, b)| {
-            let is_verb = ["use", "ignore", "force"].iter().any(|w| a.is_word(sql, w));
-            is_verb && ["index", "key"].iter().any(|w| b.is_word(sql, w))
-        });
-        pairs.any(|is_hint| is_hint) || self.tokens.iter().any(|t| t.kind == TokenKind::Hint)
+        let mut places = 0..self.tokens.len();
+        places.any(|at| self.begins_index_hint(at))
+            || self.tokens.iter().any(|t| t.kind == TokenKind::Hint)
     }
 }

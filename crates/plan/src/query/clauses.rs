@@ -85,7 +85,7 @@ impl Planner<'_> {
     }
 
     /// FORCE INDEX and its like. FOR ORDER BY behind it is no clause of the select.
-    fn begins_index_hint(&self, at: usize) -> bool {
+    pub(crate) fn begins_index_hint(&self, at: usize) -> bool {
         let is = |at: usize, words: &[&str]| {
             let token = self.tokens.get(at);
             token.is_some_and(|t| words.iter().any(|word| t.is_word(self.sql(), word)))

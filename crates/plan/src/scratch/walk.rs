@@ -359,17 +359,16 @@ pub(super) fn is_call_allowed(function: &Function) -> Planned<()> {
 
 /// The tokens of the index hints behind a table's name and its alias: so many of them.
 fn hints_behind(planner: &Planner<'_>, table: &Reference, count: usize) -> Planned<Range<usize>> {
-    let (sql, tokens) = (planner.sql(), &planner.tokens);
-    let is = |at: usize, words: &[&str]| {
-        let token = tokens.get(at);
-        token.is_some_and(|t| words.iter().any(|word| t.is_word(sql, word)))
-    };
+    let tokens = &planner.tokens;
     let mut at = table.name.end;
-    at += usize::from(is(at, &["as"]));
+    let has_as = tokens
+        .get(at)
+        .is_some_and(|t| t.is_word(planner.sql(), "as"));
+    at += usize::from(has_as);
     at += usize::from(table.alias.is_some());
     let start = at;
     for _ in 0..count {
-        if !is(at, &["use", "force", "ignore"]) || !is(at + 1, &["index", "key"]) {
+        if !planner.begins_index_hint(at) {
             return NotUnderstood::IndexHint.refuse();
         }
         let place = |punct: u8| (at..tokens.len()).find(|at| tokens[*at].is(punct));

@@ -42,11 +42,9 @@ pub(super) fn doubt(
         return Ok(Doubt::None);
     };
     let stands_by_words = || {
-        let current = request.settings.database.as_deref();
-        let made = made_table(sql, &all, current);
-        let named = tables_in_program(sql, &all, current);
-        let mut read = named.iter().filter(|name| Some(*name) != made.as_ref());
-        read.any(|name| is_missing(request, name))
+        let read = &all[behind_made_table(sql, &all)..];
+        let named = tables_in_program(sql, read, request.settings.database.as_deref());
+        named.iter().any(|name| is_missing(request, name))
     };
     if is_compound(sql, &all) {
         return match stands_by_words() {
@@ -173,17 +171,22 @@ fn only_table(request: &Request, all: &[Token]) -> Option<TableName> {
     named(sql, all, at, request.settings.database.as_deref())
 }
 
-/// The table that CREATE TABLE makes, which is missing before.
-fn made_table(sql: &[u8], all: &[Token], database: Option<&str>) -> Option<TableName> {
+/// The token behind the name that CREATE TABLE gives to a table, which is missing before: what
+/// follows may read another one of the same name. 0 of other statements.
+fn behind_made_table(sql: &[u8], all: &[Token]) -> usize {
     let is = |at: usize, word: &str| all.get(at).is_some_and(|t| t.is_word(sql, word));
-    let head = &all[..all.len().min(5)];
-    let at = head.iter().position(|t| t.is_word(sql, "table"))?;
-    let at = match is(0, "create") {
-        true if is(at + 1, "if") => at + 4,
-        true => at + 1,
-        false => return None,
+    let mut head = 1..all.len().min(5);
+    let Some(table) = head.find(|at| is(*at, "table")).filter(|_| is(0, "create")) else {
+        return 0;
     };
-    named(sql, all, at, database)
+    let name = if is(table + 1, "if") {
+        table + 4
+    } else {
+        table + 1
+    };
+    let is_qualified = all.get(name + 1).is_some_and(|t| t.is(b'.'));
+    let behind = if is_qualified { name + 3 } else { name + 1 };
+    behind.min(all.len())
 }
 
 /// The table that is named here; `database` is that of one that names none.

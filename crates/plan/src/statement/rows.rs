@@ -320,9 +320,7 @@ fn blank_index_hints(planner: &mut Planner) -> Planned<()> {
     let mut found = Vec::new();
     let tokens = &planner.tokens;
     for at in 0..tokens.len() {
-        if !is(tokens.get(at), &["use", "ignore", "force"])
-            || !is(tokens.get(at + 1), &["index", "key"])
-        {
+        if !planner.begins_index_hint(at) {
             continue;
         }
         // FOR JOIN, FOR ORDER BY, FOR GROUP BY
