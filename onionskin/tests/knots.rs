@@ -26,7 +26,7 @@ const LARGEST: &[(&str, usize)] = &[
     ("plan", 9),
     ("physical", 1),
     ("rowstream", 4),
-    ("proxy", 8),
+    ("proxy", 7),
     ("migrate", 2),
     ("backup", 2),
     ("bench", 2),

@@ -16,6 +16,10 @@ use crate::error::{Failure, Outcome};
 use crate::mask::{self, PlanKeys};
 use crate::metrics::Label;
 
+/// How often a statement is planned before it is given up. While a plan is made, a definition of
+/// another session of the account may make it old.
+pub(crate) const MAX_PLANS: u32 = 32;
+
 /// Where a plan comes from.
 pub(crate) struct PlanOrigin<'a> {
     /// The statement.

@@ -44,7 +44,7 @@ use names::is_virtual;
 pub(crate) use once::OnceProtected;
 use temporary::{Temporary, TemporaryTables};
 
-pub(crate) use keyed_plan::{PlanOrigin, cipher_of};
+pub(crate) use keyed_plan::{MAX_PLANS, PlanOrigin, cipher_of};
 pub(crate) use look_up::{LookUp, texts};
 pub(crate) use names::literal;
 pub(crate) use plans::{KeyedPlan, PlanSpace, PlanSpaces};

@@ -16,11 +16,11 @@ use onionskin_wire::messages::{
 use onionskin_wire::{ParamType, Step, WireError, WireResult};
 
 use super::{Setting, Statement};
-use crate::catalog::{KeyedPlan, PlanOrigin};
+use crate::catalog::{KeyedPlan, MAX_PLANS, PlanOrigin};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Found, Held, Question};
 use crate::open;
-use crate::session::{MAX_PLANS, Session, shows_physical_name};
+use crate::session::{Session, shows_physical_name};
 
 /// Bytes of an execution before the bitmap of NULLs: command, statement, cursor, iterations.
 const HEAD: usize = 10;

@@ -61,7 +61,6 @@ use crate::watch::Activity;
 use crate::{Shared, touched};
 
 pub(crate) use execution::{Execution, Protocol, Way};
-pub(crate) use planning::MAX_PLANS;
 pub(crate) use relay::shows_physical_name;
 pub(crate) use statement_run::StatementRun;
 pub(crate) use texts::{hide_tokens, in_logical_terms, logical_text, without_physical};

@@ -11,13 +11,9 @@ use onionskin_wire::StatusFlags;
 
 use super::Session;
 use super::doubt::Asked;
-use crate::catalog::{KeyedPlan, PlanOrigin};
+use crate::catalog::{KeyedPlan, MAX_PLANS, PlanOrigin};
 use crate::error::{Failure, Outcome};
 use crate::metrics::Label;
-
-/// How often a statement is planned before it is given up. While a plan is made, a definition of
-/// another session of the account may make it old.
-pub(crate) const MAX_PLANS: u32 = 32;
 
 impl Session {
     /// Recalls or makes the plan of one statement. The template has been read.
