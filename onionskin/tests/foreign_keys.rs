@@ -7,6 +7,8 @@ mod actions;
 mod attacks;
 #[path = "foreign_keys/dropped.rs"]
 mod dropped;
+#[path = "foreign_keys/inline.rs"]
+mod inline;
 #[path = "foreign_keys/joined.rs"]
 mod joined;
 #[path = "foreign_keys/letters.rs"]
@@ -27,6 +29,7 @@ use attacks::{
     odd_definitions_are_made_anew,
 };
 use dropped::{a_dropped_key_leaves_the_table_usable, marks_of_dropped_keys_are_no_excuse};
+use inline::columns_name_what_they_refer_to;
 use joined::{groups_of_keys_are_their_own, protected_keys_can_be_referred_to};
 use letters::{
     a_key_that_comes_later_counts_at_once, a_snapshot_does_not_hide_a_referenced_key,
@@ -46,6 +49,7 @@ on_both_servers!(
     what_is_to_be_encrypted_yet_is_no_reason,
     an_enforced_wildcard_sees_through_views,
     protected_keys_can_be_referred_to,
+    columns_name_what_they_refer_to,
     groups_of_keys_are_their_own,
     keys_that_no_server_keeps_are_no_reason,
     a_plaintext_column_does_not_become_another,

@@ -40,6 +40,9 @@ pub struct Settings {
     /// MariaDB writes `character_set_collations`: `utf8mb3=utf8mb3_uca1400_ai_ci,ucs2=…`. Empty
     /// where the server has no such variable.
     pub charset_collations: String,
+    /// The server makes a foreign key of `REFERENCES` in a column's definition (MariaDB 10.5, MySQL
+    /// 9.0). Older ones read it and forget it.
+    pub columns_make_keys: bool,
     /// When the scratch engine is used.
     pub scratch: UseScratch,
 }

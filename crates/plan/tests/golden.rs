@@ -655,6 +655,7 @@ fn plans_are_as_written_down() {
         found_rows: false,
         default_collation: "utf8mb4_general_ci".into(),
         charset_collations: String::new(),
+        columns_make_keys: true,
         scratch: UseScratch::Never,
     };
     let mut columns = BTreeMap::new();

@@ -105,6 +105,7 @@ fn explain_text(
         found_rows: false,
         default_collation: "utf8mb4_general_ci".into(),
         charset_collations: String::new(),
+        columns_make_keys: true,
         scratch: match config.scratch {
             Some(_) => UseScratch::IfNeeded,
             None => UseScratch::Never,

@@ -191,6 +191,8 @@ pub(crate) struct State {
     /// The server is MariaDB 11.8 or later, for what cannot be asked. Which version between 10.11
     /// and it began with that is not known.
     pub is_mariadb_118: bool,
+    /// `REFERENCES` in a column's definition makes a foreign key.
+    pub columns_make_keys: bool,
     pub database: Option<String>,
     pub div_precision_increment: u8,
     /// `block_encryption_mode`; `None`: the server has one mode, and takes the name of none.
@@ -273,12 +275,16 @@ impl State {
             "SET SESSION session_track_schema=ON, SESSION session_track_system_variables={track}"
         );
         let tracks = server.put_query(track.as_bytes())?;
+        let versions = match family {
+            Family::MariaDb => "/*M!110800 + 1*/ /*M!100500 + 2*/",
+            Family::MySql => "/*!90000 + 2*/",
+        };
         let settings = format!(
             "SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
               @@character_set_results, @@time_zone, @@system_time_zone, {DATABASE}, \
               @@div_precision_increment, {ACCOUNT}, @@collation_database, @@sql_select_limit, \
               CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00', \
-              -0e0, 0 /*M!110800 + 1*/, @@max_allowed_packet, @@sql_safe_updates, \
+              -0e0, 0 {versions}, @@max_allowed_packet, @@sql_safe_updates, \
               CONCAT(@@sql_notes /*M!100616 , ',', @@note_verbosity*/), {asked_function}{asked} \
               /*M!110201 , @@character_set_collations*/",
         );
@@ -295,6 +301,7 @@ impl State {
         let (definitions, row) = server.one_row(settings)?;
         let cell = |i: usize| text(row.get(i));
         let system_time_zone = cell(5).unwrap_or_default();
+        let version: u8 = cell(13).and_then(|sum| sum.parse().ok()).unwrap_or(0);
         // behind the ones with places of their own
         let places = 18..18 + unusual::asked(family).count();
         let mut state = State {
@@ -323,7 +330,8 @@ impl State {
                 _ => LATEST_TIMESTAMP,
             },
             signed_zero: cell(12).is_some_and(|zero| zero.starts_with('-')),
-            is_mariadb_118: cell(13).as_deref() == Some("1"),
+            is_mariadb_118: version & 1 != 0,
+            columns_make_keys: version & 2 != 0,
             database: cell(6),
             div_precision_increment: cell(7).and_then(|t| t.parse().ok()).unwrap_or(4),
             account: cell(8).unwrap_or_default(),
@@ -595,6 +603,7 @@ impl State {
             found_rows: self.found_rows,
             default_collation: self.default_collation.clone(),
             charset_collations: self.charset_collations.clone(),
+            columns_make_keys: self.columns_make_keys,
             scratch,
         }
     }
@@ -609,6 +618,7 @@ impl State {
             u8::from(s.strict),
             u8::from(s.high_not),
             u8::from(s.found_rows),
+            u8::from(s.columns_make_keys),
             self.client_charset.map_or(255, Charset::number),
         ];
         let mut key = flags.to_vec();

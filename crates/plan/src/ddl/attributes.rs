@@ -26,6 +26,8 @@ pub(super) struct Attributes {
     pub(super) expressions: Vec<Range<usize>>,
     /// `WITH SYSTEM VERSIONING`, which makes a table keep versions of its rows.
     pub(super) is_versioned: bool,
+    /// `REFERENCES` and what belongs to it.
+    pub(super) reference: Option<Range<usize>>,
     /// The first token that is not understood.
     pub(super) unknown: Option<usize>,
 }
@@ -144,8 +146,12 @@ impl Attributes {
         if r.eat("on") {
             return r.eat("update") && self.value_of_default(r);
         }
-        if r.eat("references") {
-            return references(r);
+        if r.is("references") {
+            let start = r.at;
+            r.at += 1;
+            let is_read = references(r);
+            self.reference = Some(start..r.at);
+            return is_read;
         }
         self.expression(r) || engine_option(r)
     }

@@ -366,19 +366,14 @@ impl<'a> Body<'a> {
                     key_element(self.r, tokens.clone(), &lookup, &mut index_names, out)?;
                 }
                 ElementKind::Plain => {
-                    self.check_plain_column(tokens, &this)?;
+                    // generated columns and defaults must not read protected ones
+                    let is_protected = |name: &str| self.position(name).is_some();
+                    check_expressions(self.r, tokens.clone(), is_protected)?;
                     out.sql(self.r.text(tokens.clone()));
                 }
             }
         }
         Ok(references)
-    }
-
-    /// Generated columns, defaults and references of plain columns must not read protected ones.
-    fn check_plain_column(&self, definition: &Range<usize>, this: &ThisTable) -> Planned<()> {
-        let is_protected = |name: &str| self.position(name).is_some();
-        check_expressions(self.r, definition.clone(), is_protected)?;
-        foreign_key::in_column(self.r, definition, this)
     }
 
     /// Partitions must not read protected columns. Rows that are spread by tokens would lie in

@@ -9,7 +9,9 @@ use super::collation::default_of;
 use super::options::{Options, versioned};
 use super::reader::Reader;
 use super::select::{self, Head, check_comments};
-use super::{Ddl, Decided, Pieces, check_names, define, has_encrypted};
+use super::index::is_key_element;
+use super::inline_reference::{self, Defined};
+use super::{Ddl, Decided, Pieces, check_names, define, has_encrypted, planned_anew};
 use crate::errors::{self, NotUnderstood};
 use crate::lex::Token;
 use crate::plan::Action;
@@ -54,6 +56,15 @@ pub(crate) fn create_table<'a>(
             "CREATE TABLE … LIKE or AS SELECT with a protected table",
         );
     };
+    let columns = r.split(list.clone()).into_iter();
+    let columns = columns.filter(|element| !is_key_element(&r, element));
+    let defined = columns.map(|tokens| Defined { tokens, begin: "" });
+    if let Some(text) = inline_reference::as_elements(&r, defined) {
+        let action = planned_anew(request, &text, |request, tokens| {
+            Ok(create_table(request, tokens, near)?.0)
+        })?;
+        return Ok((action, None));
+    }
     let options = r.at..end;
     check_comments(&r, &options)?;
     let first = Reader::over(request, &tokens, list.clone());

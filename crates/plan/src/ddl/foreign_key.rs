@@ -553,7 +553,8 @@ fn put_tail(reader: &Reader, range: Range<usize>, out: &mut Pieces) -> Planned<(
     Ok(())
 }
 
-/// `REFERENCES other (column)` in the definition of a column that is not protected.
+/// `REFERENCES other (column)` in the definition of a column that is not protected, and that ADD
+/// COLUMN IF NOT EXISTS may leave out.
 pub(super) fn in_column(reader: &Reader, element: &Range<usize>, this: &ThisTable) -> Planned<()> {
     let mut r = Reader::over(reader.request, reader.tokens, element.clone());
     while !r.done() && !r.eat("references") {

@@ -15,7 +15,8 @@
 //! name none, `default.rs` for what stands behind DEFAULT, and `constant.rs` for constants there.
 //! `check.rs` reads CHECK constraints over protected columns.
 //! `index.rs` reads indexes as elements, `key_parts.rs` their columns, `key_length.rs` adds these
-//! up. `foreign_key.rs` reads references.
+//! up. `foreign_key.rs` reads foreign keys, and `inline_reference.rs` makes elements of those that
+//! stand in the definitions of columns.
 
 mod alter;
 mod attributes;
@@ -31,6 +32,7 @@ mod create_index;
 mod default;
 mod foreign_key;
 mod index;
+mod inline_reference;
 mod key_length;
 mod key_parts;
 mod options;
@@ -43,8 +45,8 @@ pub(crate) use create_index::index;
 
 use onionskin_schema::SchemaError;
 
-use crate::errors::{self, Refusal};
-use crate::lex::{Token, TokenKind};
+use crate::errors::{self, NotUnderstood, Refusal};
+use crate::lex::{Token, TokenKind, tokens};
 use crate::plan::Action;
 pub(crate) use crate::plan::{AliasMarks, Copied, Ddl, DdlPiece, Prefixed, Redefined, Reference};
 use crate::planner::{Planned, Planner, Request, identifier, refuse};
@@ -123,6 +125,20 @@ fn has_encrypted(sql: &[u8], tokens: &[Token]) -> bool {
     tokens
         .windows(2)
         .any(|w| w[0].is_word(sql, "encrypted") && w[1].is_word(sql, "for"))
+}
+
+/// Plans another text in the place of the statement's.
+fn planned_anew(
+    request: &Request,
+    text: &[u8],
+    plan: impl FnOnce(&Request, Vec<Token>) -> Planned<Action>,
+) -> Planned<Action> {
+    let tokens = tokens(text, request.settings.lex).map_err(NotUnderstood::from)?;
+    let request = Request {
+        sql: text,
+        ..*request
+    };
+    plan(&request, tokens)
 }
 
 fn define<'a>(ddl: Ddl) -> Planned<Decided<'a>> {

@@ -24,7 +24,10 @@ use super::collation::default_of;
 use super::index::{IndexNames, is_key_element};
 use super::options::{Partitions, versioned};
 use super::reader::Reader;
-use super::{Ddl, DdlPiece, Decided, Pieces, check_names, define, foreign_key, has_encrypted};
+use super::{
+    Ddl, DdlPiece, Decided, Pieces, check_names, define, foreign_key, has_encrypted, inline_reference,
+    planned_anew,
+};
 use crate::errors;
 use crate::lex::{Token, TokenKind};
 use crate::plan::Action;
@@ -62,6 +65,13 @@ pub(crate) fn alter_table<'a>(
     check_names(request.sql, &tokens)?;
     let is_it = |t: &Arc<Table>| same_name(&t.name, names.1) && same_name(&t.database, names.0);
     let specs = Specifications::read(&r, r.at..r.end, &table)?;
+    let defined = specs.list.iter().filter_map(|spec| spec.defined(&r));
+    if let Some(text) = inline_reference::as_elements(&r, defined) {
+        let action = planned_anew(request, &text, |request, tokens| {
+            Ok(alter_table(request, tokens, near)?.0)
+        })?;
+        return Ok((action, None));
+    }
     let target = Target {
         names,
         is_near: near.iter().any(is_it),

@@ -6,6 +6,8 @@ use std::ops::Range;
 use onionskin_schema::{Table, same_name};
 use onionskin_value::Family;
 
+use crate::ddl::index::is_key_element;
+use crate::ddl::inline_reference::Defined;
 use crate::ddl::reader::Reader;
 use crate::errors::{self, Refusal};
 use crate::planner::Planned;
@@ -15,6 +17,24 @@ pub(super) struct Specification {
     pub(super) tokens: Range<usize>,
     /// An element of `ADD (…)`, or what stands behind `IF NOT EXISTS`: the word ADD is left out.
     pub(super) is_element: bool,
+}
+
+impl Specification {
+    /// The column that it adds, if it stands here whatever the table has.
+    pub(super) fn defined(&self, r: &Reader) -> Option<Defined> {
+        let mut s = Reader::over(r.request, r.tokens, self.tokens.clone());
+        let begin = match self.is_element {
+            true => "",
+            false if s.eat("add") => "ADD ",
+            false => return None,
+        };
+        s.eat("column");
+        let before = s.at.checked_sub(1).and_then(|at| s.tokens.get(at));
+        let is_guarded = s.is("if") || before.is_some_and(|t| t.is_word(s.sql(), "exists"));
+        let tokens = s.at..s.end;
+        let is_column = !is_guarded && !is_key_element(&s, &tokens);
+        is_column.then_some(Defined { tokens, begin })
+    }
 }
 
 /// What an `ALTER TABLE` says.
