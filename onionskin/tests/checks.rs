@@ -9,6 +9,7 @@ on_both_servers!(
     conditions_of_other_forms_are_refused,
     every_statement_that_writes_is_held_to_them,
     definitions_keep_them,
+    definitions_change_beside_them,
     constraints_are_dropped,
     nothing_that_breaks_one_is_stored_when_it_is_dropped_behind_the_proxy,
     constraints_of_the_proxy_stay_in_force,
@@ -452,7 +453,7 @@ fn definitions_keep_them(kind: Kind) {
     for sql in [
         "ALTER TABLE v RENAME COLUMN a TO b",
         "ALTER TABLE v CHANGE a b INT",
-        "ALTER TABLE v MODIFY a INT",
+        "ALTER TABLE v CHANGE a b INT NOT NULL",
         "ALTER TABLE v MODIFY a INT CHECK (a > 1)",
         "ALTER TABLE v ADD CONSTRAINT y CHECK (a > 1)",
         "ALTER TABLE v ADD COLUMN y INT CHECK (a > y)",
@@ -465,6 +466,74 @@ fn definitions_keep_them(kind: Kind) {
     pair.same("INSERT INTO m VALUES (1, 3)");
     pair.same("INSERT INTO m VALUES (1, 4)");
     pair.same("SHOW CREATE TABLE m");
+}
+
+/// MySQL's constraints are the table's. MariaDB's may belong to the column, and go with a
+/// definition that does not repeat them.
+fn definitions_change_beside_them(kind: Kind) {
+    const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, a INT {} CHECK (a >= 0), \
+                         b VARCHAR(20) NOT NULL {}, CONSTRAINT short CHECK (b LIKE 'x%'))";
+    let Some(mut pair) = Pair::of(kind, false, &[TABLE]) else {
+        return;
+    };
+    pair.same("INSERT INTO t VALUES (1, 1, 'x')");
+    for sql in [
+        "ALTER TABLE t MODIFY b VARCHAR(20) DEFAULT 'x1'",
+        "ALTER TABLE t MODIFY b VARCHAR(20) NOT NULL COMMENT 'mine'",
+        "ALTER TABLE t MODIFY a INT NOT NULL DEFAULT 3",
+        "ALTER TABLE t MODIFY a INT NULL FIRST",
+    ] {
+        // MariaDB's own CHECK is repeated
+        let sql = match (kind, sql.contains("MODIFY a")) {
+            (Kind::MariaDb, true) if sql.contains("FIRST") => {
+                sql.replace("FIRST", "CHECK (a >= 0)")
+            }
+            (Kind::MariaDb, true) => format!("{sql} CHECK (`a` >= 0)"),
+            _ => sql.to_owned(),
+        };
+        let said = pair.say(&sql);
+        assert!(!said.protected.contains("OS1"), "{sql}: {}", said.protected);
+        shows_the_same(&mut pair, kind, "t");
+        for row in [
+            "(2, -1, 'x')",
+            "(2, 1, 'y')",
+            "(2, NULL, 'x')",
+            "(3, 1, NULL)",
+        ] {
+            pair.same(&format!("INSERT INTO t (id, a, b) VALUES {row}"));
+        }
+        pair.same("DELETE FROM t WHERE id > 1");
+    }
+    for sql in [
+        "ALTER TABLE t MODIFY a INT CHECK (a >= 1)",
+        "ALTER TABLE t MODIFY b VARCHAR(20) CHECK (b <> 'z')",
+    ] {
+        let error = error_of(&mut pair.protected, sql);
+        assert!(error.message.contains("OS1014"), "{sql}: {error:?}");
+    }
+    // a plan that is older
+    let mut other = pair.proxy.connect_to("app");
+    let insert = "INSERT INTO t VALUES (9, -5, 'x')";
+    if kind == Kind::MariaDb {
+        assert_eq!(error_of(&mut other, insert).code, 4025);
+    }
+    let sql = "ALTER TABLE t MODIFY a INT";
+    pair.say(sql);
+    shows_the_same(&mut pair, kind, "t");
+    if kind == Kind::MariaDb {
+        other.must(insert);
+        pair.plain.must(insert);
+    }
+    for row in ["(10, -1, 'x')", "(11, 1, 'y')"] {
+        pair.same(&format!("INSERT INTO t (id, a, b) VALUES {row}"));
+    }
+    let said = pair
+        .protected
+        .run("ALTER TABLE t DROP CONSTRAINT short, MODIFY b VARCHAR(20)");
+    assert!(said.unwrap_err().to_string().contains("OS1014"));
+    pair.same("ALTER TABLE t DROP CONSTRAINT short");
+    pair.same("INSERT INTO t (id, a, b) VALUES (12, 1, 'y')");
+    shows_the_same(&mut pair, kind, "t");
 }
 
 fn constraints_are_dropped(kind: Kind) {

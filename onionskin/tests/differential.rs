@@ -46,6 +46,8 @@ mod evaluations;
 mod finishing;
 #[path = "differential/fixed_binary.rs"]
 mod fixed_binary;
+#[path = "differential/hinted.rs"]
+mod hinted;
 #[path = "differential/key_lengths.rs"]
 mod key_lengths;
 #[path = "differential/known.rs"]

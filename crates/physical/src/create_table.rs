@@ -57,7 +57,7 @@ impl CreateTable<'_> {
             found_rows: false,
             default_collation: self.default_collation.to_owned(),
             charset_collations: String::new(),
-        columns_make_keys: true,
+            columns_make_keys: true,
             scratch: UseScratch::Never,
         };
         let request = Request {

@@ -258,6 +258,7 @@ fn redefinition(new: &Redefined) -> Redefinition<'_> {
         default: new.default.as_ref(),
         comment: &new.comment,
         explicit_collation: new.explicit_collation,
+        drops_check: new.drops_check,
     }
 }
 

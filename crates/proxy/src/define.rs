@@ -1,7 +1,7 @@
 //! Definitions: ids and authentication tags are made, the text is sent.
 
 use onionskin_physical::{definition_text, with_ids};
-use onionskin_plan::{Ddl, DdlPiece, errors};
+use onionskin_plan::{Ddl, DdlPiece, Redefined, errors};
 use onionskin_schema::{NewColumn, TableName, check_named, same_name};
 use onionskin_value::{Family, Kind, Level, Warning};
 
@@ -197,7 +197,9 @@ impl Session {
                     *piece = DdlPiece::ForgetCheck(index, number);
                     index
                 }
-                DdlPiece::Drop(index) | DdlPiece::SetDefault(index, _) => *index,
+                DdlPiece::Drop(index)
+                | DdlPiece::SetDefault(index, _)
+                | DdlPiece::Redefine(Redefined { index, .. }) => *index,
                 _ => continue,
             };
             if changed.contains(&index) {

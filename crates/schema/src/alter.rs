@@ -216,6 +216,9 @@ pub struct Redefinition<'a> {
     pub comment: &'a str,
     /// Whether it names a character set or a collation.
     pub explicit_collation: bool,
+    /// Whether it leaves out the CHECK that belongs to the definition. The guard stays, as it does
+    /// where a constraint is dropped.
+    pub drops_check: bool,
 }
 
 impl Redefinition<'_> {
@@ -224,6 +227,9 @@ impl Redefinition<'_> {
         metadata.default = changed_default(metadata, self.nullable, self.default, family);
         self.comment.clone_into(&mut metadata.comment);
         metadata.explicit_collation = self.explicit_collation;
+        let own = metadata.checks.iter_mut().filter(|check| check.in_column);
+        own.filter(|_| self.drops_check)
+            .for_each(|check| *check = Check::dropped());
     }
 }
 

@@ -368,6 +368,7 @@ fn altering_the_physical_table_alters_the_logical_one() {
             comment: "ä|%",
             default: None,
             explicit_collation: true,
+            drops_check: false,
         };
         let change = Change::Redefine(position(&table, "d"), new);
         let physical = changed(&table, change, family, |set| {

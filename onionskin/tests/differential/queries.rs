@@ -155,6 +155,11 @@ fn column(random: &mut Random, table: &Table, fits: impl Fn(&Column) -> bool) ->
     (!all.is_empty()).then(|| random.pick(&all))
 }
 
+/// A column whose values can be compared, mostly; the first if none can.
+pub fn comparable(random: &mut Random, table: &Table) -> usize {
+    column(random, table, Column::can_equal).unwrap_or(0)
+}
+
 /// An aggregate, and what is uncertain of it.
 fn aggregate(
     random: &mut Random,

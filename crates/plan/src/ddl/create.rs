@@ -6,11 +6,11 @@ use onionskin_schema::{Table, TableName, same_name};
 
 use super::body::Body;
 use super::collation::default_of;
+use super::index::is_key_element;
+use super::inline_reference::{self, Defined};
 use super::options::{Options, versioned};
 use super::reader::Reader;
 use super::select::{self, Head, check_comments};
-use super::index::is_key_element;
-use super::inline_reference::{self, Defined};
 use super::{Ddl, Decided, Pieces, check_names, define, has_encrypted, planned_anew};
 use crate::errors::{self, NotUnderstood};
 use crate::lex::Token;

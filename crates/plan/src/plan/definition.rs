@@ -181,6 +181,8 @@ pub struct Redefined {
     pub comment: String,
     /// It names a character set or a collation.
     pub explicit_collation: bool,
+    /// The CHECK that belongs to its definition is left out (MariaDB).
+    pub drops_check: bool,
     /// Where it goes, as in [`DdlPiece::Add`]; `None`: it stays.
     pub place: Option<Option<String>>,
 }

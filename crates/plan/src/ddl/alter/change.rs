@@ -239,13 +239,21 @@ impl Alteration<'_> {
         let wanted = Wanted::as_before(s, definition, &protected.protection.capabilities)?;
         let new = column_definition(s, wanted, &target.collation)?;
         let column = new.column;
-        if !column.checks.is_empty() || protected.protection.is_checked() {
-            return Err(with_check(&before.name));
-        }
         // a number's width is the server's own on MariaDB, where none is said
         let family = s.request.settings.family;
         let sealed = protected.protection.sql_type;
         let is_renamed = !same_name(&column.name, &before.name);
+        let checks = &protected.protection.checks;
+        let mut own = checks.iter().filter(|check| check.in_column);
+        // MySQL's constraints are the table's, and one more would be added
+        let is_repeated = match column.checks.as_slice() {
+            [] => true,
+            [check] => own.any(|own| own == check),
+            _ => false,
+        };
+        if !is_repeated || is_renamed && protected.protection.is_checked() {
+            return Err(with_check(&before.name));
+        }
         let nullable = column.nullable && before.key != KeyRole::Primary;
         // outside of strict mode a server makes values of NULLs
         let can_change_null = !is_renamed && s.request.settings.strict;
@@ -276,6 +284,7 @@ impl Alteration<'_> {
             default: column.default.or(null),
             comment: column.comment.unwrap_or_default(),
             explicit_collation: column.explicit_collation,
+            drops_check: column.checks.is_empty() && checks.iter().any(|check| check.in_column),
             place,
         });
         Ok((piece, new.key))

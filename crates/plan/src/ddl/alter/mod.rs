@@ -25,8 +25,8 @@ use super::index::{IndexNames, is_key_element};
 use super::options::{Partitions, versioned};
 use super::reader::Reader;
 use super::{
-    Ddl, DdlPiece, Decided, Pieces, check_names, define, foreign_key, has_encrypted, inline_reference,
-    planned_anew,
+    Ddl, DdlPiece, Decided, Pieces, check_names, define, foreign_key, has_encrypted,
+    inline_reference, planned_anew,
 };
 use crate::errors;
 use crate::lex::{Token, TokenKind};

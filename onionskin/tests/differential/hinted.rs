@@ -1,0 +1,132 @@
+//! Random statements that say more than which rows they mean: index hints, locks of inner queries,
+//! two names of one table in a DELETE, and views with constants.
+
+use super::conditions::{condition, filter, sql};
+use super::queries::comparable;
+use super::random::Random;
+use super::schema::Table;
+use super::script::{Check, Order, Piece, Statement, Step};
+use onionskin_testkit::Kind;
+
+pub const HINT: &str = "select with an index hint";
+pub const LOCK: &str = "select with a lock in an inner query";
+pub const DELETE: &str = "delete by two names";
+pub const VIEW: &str = "select from a view with constants";
+
+/// One of them.
+pub fn steps(random: &mut Random, tables: &[Table], number: usize, kind: Kind) -> Vec<Step> {
+    let statement = match random.below(4) {
+        0 => hint(random, tables, number),
+        1 => lock(random, tables, number, kind),
+        2 => delete(random, tables, number),
+        _ => return view(random, tables, number),
+    };
+    vec![Step::One(statement)]
+}
+
+fn hint(random: &mut Random, tables: &[Table], number: usize) -> Statement {
+    let table = &tables[number];
+    let column = &random.choose(&table.columns).name;
+    let hint = random.pick(&[
+        "USE INDEX ()",
+        "USE INDEX (PRIMARY)",
+        "FORCE KEY (PRIMARY)",
+        "IGNORE INDEX (PRIMARY)",
+        "FORCE INDEX FOR ORDER BY (PRIMARY)",
+        "USE KEY FOR JOIN (PRIMARY) IGNORE INDEX FOR GROUP BY (PRIMARY)",
+        "USE INDEX (missing)",
+    ]);
+    let text = format!("SELECT x.id, x.{column} FROM {} x {hint}", table.name);
+    let mut pieces = vec![sql(&text)];
+    pieces.extend(filter(random, tables, &[(number, "x")]));
+    pieces.push(sql(" ORDER BY x.id"));
+    statement(HINT, pieces, Order::Total)
+}
+
+fn lock(random: &mut Random, tables: &[Table], number: usize, kind: Kind) -> Statement {
+    let name = &tables[number].name;
+    let lock = match kind {
+        Kind::MySql => random.pick(&["FOR UPDATE", "LOCK IN SHARE MODE", "FOR SHARE"]),
+        Kind::MariaDb => random.pick(&["FOR UPDATE", "LOCK IN SHARE MODE"]),
+    };
+    let mut pieces = vec![sql(&format!(
+        "SELECT o.id FROM {name} o WHERE o.id IN (SELECT i.id FROM {name} i"
+    ))];
+    pieces.extend(filter(random, tables, &[(number, "i")]));
+    pieces.push(sql(&format!(" {lock}) ORDER BY o.id")));
+    statement(LOCK, pieces, Order::Total)
+}
+
+fn delete(random: &mut Random, tables: &[Table], number: usize) -> Statement {
+    let table = &tables[number];
+    let index = comparable(random, table);
+    let (name, column) = (&table.name, &table.columns[index].name);
+    let head = random.pick(&[
+        "DELETE a, b FROM",
+        "DELETE b FROM",
+        "DELETE FROM a, b USING",
+    ]);
+    let on = match random.chance(50) {
+        true => format!("a.id = b.id + {}", 1 + random.below(3)),
+        false => format!("a.{column} = b.{column} AND a.id < b.id"),
+    };
+    let most = random.between(1, 30);
+    let mut pieces = vec![sql(&format!(
+        "{head} {name} a JOIN {name} b ON {on} WHERE a.id < {most}"
+    ))];
+    if random.chance(40) {
+        pieces.push(sql(" AND "));
+        condition(
+            random,
+            tables,
+            &[(number, "a"), (number, "b")],
+            1,
+            &mut pieces,
+        );
+    }
+    statement(DELETE, pieces, Order::Any)
+}
+
+/// A view that is made, read and dropped.
+fn view(random: &mut Random, tables: &[Table], number: usize) -> Vec<Step> {
+    let table = &tables[number];
+    let column = &random.choose(&table.columns).name;
+    let mut make = vec![sql(&format!(
+        "CREATE OR REPLACE VIEW seen AS SELECT * FROM {}",
+        table.name
+    ))];
+    make.extend(filter(random, tables, &[(number, "")]));
+    let mut read = vec![sql(&format!("SELECT id, {column} FROM seen"))];
+    if random.chance(60) {
+        read.extend(filter(random, tables, &[(number, "")]));
+    }
+    read.push(sql(" ORDER BY id"));
+    let mut read = statement(VIEW, read, Order::Total);
+    read.check.follows = true;
+    [
+        statement("create view", make, Order::Any),
+        read,
+        statement(
+            "drop view",
+            vec![sql("DROP VIEW IF EXISTS seen")],
+            Order::Any,
+        ),
+    ]
+    .map(Step::One)
+    .to_vec()
+}
+
+fn statement(label: &'static str, pieces: Vec<Piece>, order: Order) -> Statement {
+    Statement {
+        label,
+        pieces,
+        prepared: false,
+        check: Check {
+            order,
+            several_errors: true,
+            // for which rows a condition is evaluated is the plan's choice
+            uncounted: true,
+            ..Check::default()
+        },
+    }
+}
