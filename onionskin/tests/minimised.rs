@@ -9,6 +9,7 @@ on_both_servers!(
     a_key_over_columns_that_are_not_named_shows_no_token,
     unique_keys_are_looked_at_as_they_are_defined,
     whole_numbers_of_both_signs_beside_other_constants,
+    what_a_star_stands_for_is_not_compared_with_tokens,
     failures_keep_or_use_up_what_was_said_of_the_next_transaction,
     a_savepoint_outside_of_a_transaction_is_none,
     averages_have_the_digits_of_their_preparation,
@@ -804,5 +805,65 @@ fn whole_numbers_of_both_signs_beside_other_constants(kind: Kind) {
             }
         }
         assert!(done > 50, "{done}");
+    }
+}
+
+/// `*` in a subquery stands for plain values, and beside it stood the tokens of a column. An engine
+/// compares them; without one nothing is sent.
+fn what_a_star_stands_for_is_not_compared_with_tokens(kind: Kind) {
+    const SECRET: &str = "quuxalot3Kp";
+    for with_engine in [false, true] {
+        let tables = [
+            "CREATE TABLE g (id INT PRIMARY KEY, a INT {eq}, s VARCHAR(20) {eq, range}, p INT, r VARCHAR(20))",
+            "CREATE TABLE g2 (zz VARCHAR(20))",
+            "INSERT INTO g VALUES (1, 5, 'x', 9, 'q'), (2, 6, 'y', 9, 'q'), (10, 5, 'x', 5, 'x')",
+            "INSERT INTO g2 VALUES ('x')",
+        ];
+        let Some(mut pair) = Pair::of(kind, with_engine, &tables) else {
+            return;
+        };
+        pair.plain
+            .must(&format!("UPDATE g SET s = '{SECRET}' WHERE id = 2"));
+        pair.protected
+            .must(&format!("UPDATE g SET s = '{SECRET}' WHERE id = 2"));
+        let inner = [
+            format!("SELECT * FROM (SELECT '{SECRET}' AS v) q"),
+            format!("SELECT q.* FROM (SELECT '{SECRET}' AS v) q"),
+            format!("SELECT DISTINCT * FROM (SELECT '{SECRET}' AS v UNION SELECT 'x') q WHERE 1"),
+            "SELECT * FROM g2".to_owned(),
+            "SELECT * FROM (SELECT s FROM g WHERE id = 1) q".to_owned(),
+            "SELECT * FROM (SELECT r FROM g WHERE id = 10) q".to_owned(),
+        ];
+        for inner in &inner {
+            for outer in [
+                "SELECT id FROM g WHERE s IN ({}) ORDER BY id",
+                "SELECT id FROM g WHERE s NOT IN ({}) ORDER BY id",
+                "SELECT id FROM g WHERE ({} LIMIT 1) = s ORDER BY id",
+                "SELECT id FROM g WHERE s <=> ({} LIMIT 1) ORDER BY id",
+                "SELECT id FROM g WHERE s <> ({} LIMIT 1) ORDER BY id",
+                "SELECT SUM(s IN ({})) FROM g",
+                "SELECT id, IF(s IN ({}), 1, 2) FROM g ORDER BY s IN ({}), id",
+                "UPDATE g SET p = 1 WHERE s IN ({})",
+                "DELETE FROM g WHERE s NOT IN ({})",
+            ] {
+                pair.run("START TRANSACTION");
+                pair.same_if_done(&outer.replace("{}", inner));
+                pair.run("ROLLBACK");
+            }
+        }
+        pair.same_if_done(
+            "SELECT id FROM g WHERE a IN (SELECT * FROM (SELECT p FROM g) q) ORDER BY id",
+        );
+        pair.same_rows("SELECT * FROM g ORDER BY id", &[]);
+        let view = format!(
+            "CREATE VIEW v AS SELECT id FROM g WHERE s IN (SELECT * FROM (SELECT '{SECRET}') q)"
+        );
+        let failure = pair
+            .protected
+            .run(&view)
+            .expect_err("a view of a constant beside tokens");
+        assert!(failure.message.contains("OS1"), "{failure}");
+        pair.nothing_leaked();
+        pair.assert_no_trace_of(&[SECRET]);
     }
 }

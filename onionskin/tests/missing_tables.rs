@@ -15,6 +15,7 @@ on_both_servers!(
     temporary_tables_of_narrow_accounts,
     accounts_that_see_no_columns,
     tables_that_were_protected,
+    tables_that_are_made_meanwhile,
 );
 
 /// In every value that must not reach the server.
@@ -65,7 +66,7 @@ impl Place {
 }
 
 /// `{v}` is a value. What servers of one family read alone is in [`of_one_family`].
-const STATEMENTS: [&str; 73] = [
+const STATEMENTS: [&str; 77] = [
     "INSERT INTO lost VALUES ({v})",
     "SELECT * FROM lost WHERE a = {v}",
     "UPDATE lost SET a = {v}",
@@ -95,6 +96,11 @@ const STATEMENTS: [&str; 73] = [
     "SELECT t.id FROM t JOIN lost p ON p.id = t.id WHERE t.a = 'x' AND p.a = {v}",
     "SELECT t.id FROM t WHERE t.a IN (SELECT a FROM lost WHERE a = {v})",
     "INSERT INTO t (id, a) SELECT 1, a FROM lost WHERE a = {v}",
+    // triggers, whose table is looked for first
+    "CREATE TRIGGER tr BEFORE INSERT ON lost FOR EACH ROW SET NEW.a = {v}",
+    "CREATE TRIGGER app.tr AFTER UPDATE ON app.lost FOR EACH ROW BEGIN SET @x = {v}; END",
+    "CREATE DEFINER = CURRENT_USER TRIGGER tr BEFORE DELETE ON lost FOR EACH ROW SET @x = IF(OLD.a = {v}, 1, 2)",
+    "/*!50003 CREATE TRIGGER tr BEFORE INSERT ON lost FOR EACH ROW SET NEW.a = {v} */",
     // other verbs
     "CREATE TABLE other.made SELECT * FROM lost WHERE a = {v}",
     "CREATE TABLE other.made (id INT) AS SELECT id FROM lost WHERE a = {v}",
@@ -331,16 +337,92 @@ fn programs_of_missing_tables(kind: Kind) {
             "CREATE PROCEDURE app.p() BEGIN INSERT IGNORE lost VALUES ({v}); END",
             "CREATE PROCEDURE app.p() BEGIN DELETE FROM lost WHERE a = {v}; END",
             "CREATE FUNCTION app.f() RETURNS INT READS SQL DATA RETURN (SELECT 1 FROM lost WHERE a = {v})",
+            // words that no common table has
+            "CREATE PROCEDURE app.p() BEGIN SELECT COUNT(*) FROM other.plain GROUP BY a WITH ROLLUP; INSERT INTO lost (a) VALUES ({v}); END",
+            "CREATE PROCEDURE app.p() BEGIN WITH lost AS (SELECT 1) SELECT * FROM lost; INSERT INTO lost (a) VALUES ({v}); END",
+            "CREATE PROCEDURE app.p() BEGIN WITH x (a) AS (SELECT 1) SELECT * FROM x; REPLACE INTO lost (a) SELECT {v} AS (x); END",
+            // texts that it prepares
+            "CREATE PROCEDURE other.p() BEGIN PREPARE s FROM 'INSERT INTO app.lost VALUES (''{s}'')'; EXECUTE s; END",
+            "CREATE PROCEDURE other.p() CREATE INDEX i ON app.lost ((a = {v}))",
+            "CREATE PROCEDURE other.p() CREATE UNIQUE INDEX i USING BTREE ON app.lost ((a = {v}))",
             "CREATE EVENT app.e ON SCHEDULE EVERY 1 DAY DO INSERT INTO lost (a) VALUES ({v})",
             "CREATE TRIGGER other.tr BEFORE INSERT ON other.plain FOR EACH ROW INSERT INTO app.lost (a) VALUES ({v})",
             "/*!50003 CREATE PROCEDURE app.p() SELECT * FROM lost WHERE a = {v} */",
             "CREATE /*!50017 DEFINER = CURRENT_USER */ /*!50003 PROCEDURE app.p() SELECT * FROM lost WHERE a = {v} */",
         ] {
-            let sql = sql.replace("{v}", &v);
+            let sql = sql.replace("{v}", &v).replace("{s}", SECRET);
             let failure = session.run(&sql).expect_err(&sql);
             assert!(failure.message.contains("OS10"), "{sql}: {failure}");
         }
+        for sql in [
+            "CREATE PROCEDURE other.p() EXECUTE IMMEDIATE 'INSERT INTO app.lost VALUES (''{s}'')'",
+            "CREATE PROCEDURE other.p() BEGIN DECLARE x TYPE OF app.lost.a DEFAULT '{s}'; END",
+            "CREATE PROCEDURE app.p() BEGIN DECLARE x TYPE OF lost.a DEFAULT '{s}'; END",
+            "CREATE PROCEDURE app.p() BEGIN DECLARE x ROW TYPE OF lost; SET x.a = '{s}'; END",
+        ] {
+            if kind == Kind::MariaDb {
+                let sql = sql.replace("{s}", SECRET);
+                let failure = session.run(&sql).expect_err(&sql);
+                assert!(failure.message.contains("OS10"), "{sql}: {failure}");
+            }
+        }
     }
+    place.nothing_leaked();
+}
+
+/// A table that another proxy makes: what this one knows is no second old.
+fn tables_that_are_made_meanwhile(kind: Kind) {
+    let Some(mut place) = Place::start(kind) else {
+        return;
+    };
+    let other = Proxy::start_with(
+        &place.server,
+        ProxyOptions {
+            tables: POLICY.to_owned(),
+            keys: Some(place.proxy.keys()),
+            ..ProxyOptions::default()
+        },
+    );
+    let mut maker = other.connect_to("app");
+    let mut session = place.proxy.connect_to("app");
+    for (sql, runs) in [
+        ("INSERT INTO late VALUES (1, {v}, 2)", true),
+        ("INSERT INTO app.late (a, id) VALUES ({v}, 2)", true),
+        ("REPLACE late SET id = 3, a = {v}", true),
+        ("INSERT INTO late SELECT 1, {v}, 2", false),
+        ("INSERT INTO late VALUES (1, UPPER({v}), 2)", false),
+        ("UPDATE late SET a = {v}", true),
+        ("SELECT * FROM late WHERE a = {v}", true),
+        ("SET @x = ((1, {v}, 2) IN (SELECT * FROM app.late))", false),
+        (
+            "LOAD DATA LOCAL INFILE '/nowhere' INTO TABLE late SET a = {v}",
+            false,
+        ),
+        (
+            "CREATE TRIGGER tr BEFORE INSERT ON late FOR EACH ROW SET NEW.a = {v}",
+            false,
+        ),
+        ("HANDLER late READ FIRST WHERE a = {v}", false),
+    ] {
+        let text = sql.replace("{v}", &format!("'{SECRET}'"));
+        for prepared in [false, true] {
+            maker.must("DROP TABLE IF EXISTS late");
+            // its absence is known now
+            assert!(session.run(&text).is_err(), "{text}");
+            maker.must("CREATE TABLE late (id INT PRIMARY KEY, a VARCHAR(80), n INT)");
+            let done = match prepared {
+                true => {
+                    let sql = sql.replace("{v}", "?");
+                    let done = session.conn().exec_drop(&sql, (SECRET,));
+                    done.map_err(|e| e.to_string())
+                }
+                false => session.run(&text).map(drop).map_err(|e| e.to_string()),
+            };
+            assert!(!runs || done.is_ok(), "{sql}: {done:?}");
+        }
+    }
+    place.admin.must("DROP TABLE app.late");
+    drop((maker, session, other));
     place.nothing_leaked();
 }
 

@@ -11,6 +11,8 @@ on_both_servers!(
     keys_of_others_get_null,
     no_name_is_given_twice,
     an_empty_table_takes_any_definition,
+    places_are_those_of_the_columns,
+    names_that_ask_for_less_are_refused,
     rows_keep_an_empty_tables_way_shut,
 );
 
@@ -329,6 +331,8 @@ fn an_empty_table_takes_any_definition(kind: Kind) {
         "SHOW CREATE TABLE t",
         "SELECT COLUMN_NAME, ORDINAL_POSITION, COLUMN_DEFAULT, IS_NULLABLE, COLUMN_TYPE, COLUMN_KEY, COLUMN_COMMENT \
          FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = 't' ORDER BY ORDINAL_POSITION",
+        "ALTER TABLE t CHANGE m M VARCHAR(11), MODIFY TAG VARCHAR(31) NOT NULL DEFAULT 'x'",
+        "SHOW CREATE TABLE t",
         "INSERT INTO t (tag, n, m, more) VALUES ('a', 1.5, 'm', 3)",
         "SELECT * FROM t WHERE n > 1 AND tag = 'A'",
     ] {
@@ -366,6 +370,57 @@ fn an_empty_table_takes_any_definition(kind: Kind) {
         }
     }
     pair.nothing_leaked();
+}
+
+/// A column that has been moved is where it is for those that come behind it.
+fn places_are_those_of_the_columns(kind: Kind) {
+    let Some(mut pair) = Pair::start(kind, &[]) else {
+        return;
+    };
+    let create = "CREATE TABLE t (id INT PRIMARY KEY, a INT {eq}, b INT {eq}, c INT {eq}, p INT, KEY k (c, b))";
+    let (protected, plain) = with_and_without_protection(create);
+    pair.protected.must(&protected);
+    pair.plain.must(&plain);
+    for sql in [
+        "ALTER TABLE t MODIFY c INT AFTER id",
+        "ALTER TABLE t MODIFY a BIGINT",
+        "ALTER TABLE t ADD COLUMN q INT AFTER c",
+        "ALTER TABLE t MODIFY q BIGINT AFTER b",
+        "ALTER TABLE t ADD COLUMN w VARCHAR(9) {eq} AFTER c, ADD COLUMN v INT {eq} FIRST",
+        "ALTER TABLE t MODIFY v INT AFTER a, MODIFY p INT AFTER id",
+        "ALTER TABLE t MODIFY b BIGINT, ADD COLUMN z INT {eq} AFTER v",
+    ] {
+        let (protected, plain) = with_and_without_protection(sql);
+        pair.protected.must(&protected);
+        pair.plain.must(&plain);
+        shows_the_same(&mut pair, sql);
+    }
+    pair.same("INSERT INTO t VALUES (1, 2, 3, '4', 5, 6, 7, 8, 9)");
+    shows_the_same(&mut pair, "with a row");
+}
+
+/// A name of which [protect] says less than the column shows.
+fn names_that_ask_for_less_are_refused(kind: Kind) {
+    let settings =
+        "enforce = true\n[protect.\"app.*\"]\ns = [\"eq\", \"range\"]\nu = [\"eq\"]\nw = []\n";
+    let options = PairOptions {
+        settings,
+        ..PairOptions::default()
+    };
+    let Some(mut pair) = Pair::start_with(kind, options) else {
+        return;
+    };
+    pair.both("CREATE TABLE t (id INT PRIMARY KEY, s VARCHAR(10))");
+    pair.both("INSERT INTO t VALUES (1, 'x')");
+    for sql in [
+        "ALTER TABLE t CHANGE s u VARCHAR(10)",
+        "ALTER TABLE t RENAME COLUMN s TO u",
+        "ALTER TABLE t CHANGE s w VARCHAR(10)",
+    ] {
+        let failure = pair.protected.run(sql).expect_err(sql);
+        assert!(failure.message.contains("OS1108"), "{sql}: {failure}");
+        pair.same("SELECT * FROM t WHERE s = 'X'");
+    }
 }
 
 /// Rows, of a transaction that is not over too, and tables that cannot be locked.

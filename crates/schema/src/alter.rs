@@ -68,7 +68,7 @@ fn place_text(position: Position<'_>) -> String {
     match position {
         Position::Last => String::new(),
         Position::First => " FIRST".to_owned(),
-        Position::After(before) => format!(" AFTER {}", identifier(last_physical_name(before))),
+        Position::After(before) => format!(" AFTER {}", identifier(place_name(before))),
     }
 }
 
@@ -82,13 +82,11 @@ pub fn needs_values(column: &NewColumn) -> bool {
     !column.nullable || filled
 }
 
-/// The physical column after which a neighbour of `column` stands.
-pub fn last_physical_name(column: &Column) -> &str {
-    column
-        .protection
-        .as_ref()
-        .and_then(|protection| protection.names.all().last())
-        .unwrap_or(&column.name)
+/// The physical column behind which a neighbour of `column` stands: the one whose place is the
+/// column's. Companions may be anywhere, and stay where they are when a column is moved.
+pub fn place_name(column: &Column) -> &str {
+    let protection = column.protection.as_ref();
+    protection.map_or(&column.name, |protection| &protection.names.enc)
 }
 
 /// DROP COLUMN.

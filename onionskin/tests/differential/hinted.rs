@@ -1,21 +1,24 @@
 //! Random statements that say more than which rows they mean: index hints, locks of inner queries,
-//! two names of one table in a DELETE, and views with constants.
+//! two names of one table in a DELETE, views with constants; and stars in inner queries.
 
 use super::conditions::{condition, filter, sql};
 use super::queries::comparable;
 use super::random::Random;
 use super::schema::Table;
 use super::script::{Check, Order, Piece, Statement, Step};
+use super::values;
 use onionskin_testkit::Kind;
 
 pub const HINT: &str = "select with an index hint";
 pub const LOCK: &str = "select with a lock in an inner query";
 pub const DELETE: &str = "delete by two names";
+pub const STAR: &str = "select with a star in an inner query";
 pub const VIEW: &str = "select from a view with constants";
 
 /// One of them.
 pub fn steps(random: &mut Random, tables: &[Table], number: usize, kind: Kind) -> Vec<Step> {
-    let statement = match random.below(4) {
+    let statement = match random.below(5) {
+        4 => star(random, tables, number),
         0 => hint(random, tables, number),
         1 => lock(random, tables, number, kind),
         2 => delete(random, tables, number),
@@ -55,6 +58,28 @@ fn lock(random: &mut Random, tables: &[Table], number: usize, kind: Kind) -> Sta
     pieces.extend(filter(random, tables, &[(number, "i")]));
     pieces.push(sql(&format!(" {lock}) ORDER BY o.id")));
     statement(LOCK, pieces, Order::Total)
+}
+
+/// The inner query has a constant, or a column of another row.
+fn star(random: &mut Random, tables: &[Table], number: usize) -> Statement {
+    let table = &tables[number];
+    let index = comparable(random, table);
+    let (name, column) = (&table.name, &table.columns[index].name);
+    let comparison = random.pick(&["IN", "NOT IN", "=", "<=>"]);
+    let mut pieces = vec![sql(&format!(
+        "SELECT o.id FROM {name} o WHERE o.{column} {comparison} (SELECT * FROM (SELECT "
+    ))];
+    if random.chance(50) {
+        let value = values::harmless(random, &table.columns[index]);
+        pieces.push(Piece::Constant(value, (number, index)));
+        pieces.push(sql(" AS v) q) ORDER BY o.id"));
+    } else {
+        let id = 1 + random.below(20);
+        pieces.push(sql(&format!(
+            "i.{column} FROM {name} i WHERE i.id = {id}) q) ORDER BY o.id"
+        )));
+    }
+    statement(STAR, pieces, Order::Total)
 }
 
 fn delete(random: &mut Random, tables: &[Table], number: usize) -> Statement {

@@ -10,7 +10,7 @@ use super::{temporal, writes};
 use onionskin_testkit::Kind;
 
 /// The labels of the kinds: a run of ordinary length meets each of them.
-pub const LABELS: [&str; 27] = [
+pub const LABELS: [&str; 28] = [
     assigned_twice::UPDATE,
     assigned_twice::MET,
     mixed::QUERY,
@@ -38,6 +38,7 @@ pub const LABELS: [&str; 27] = [
     hinted::LOCK,
     hinted::DELETE,
     hinted::VIEW,
+    hinted::STAR,
 ];
 
 /// One kind: a statement, with those that it needs before or behind it.

@@ -137,6 +137,10 @@ impl Planner<'_> {
         list: &SelectList,
         given: &mut Given,
     ) -> Planned<()> {
+        if let Mode::Tokens(wanted) = list.mode {
+            // what it stands for would be compared with tokens
+            return refuse(&errors::EXPRESSION, wanted.path());
+        }
         let sources = self.wildcard_sources(item, list.scope)?;
         if list.merges {
             return NotUnderstood::StarOverUsing.refuse();

@@ -12,8 +12,6 @@
 //! no such statement or wants other values, the words have to do. A stored program is not looked at
 //! by a server until it runs, so one that names a table that is missing is refused.
 
-use std::collections::HashSet;
-
 use onionskin_schema::TableName;
 
 use super::near::{flattened, is_reserved, program_databases, rows_in_tree};
@@ -43,9 +41,15 @@ pub(super) fn doubt(
     };
     let stands_by_words = || {
         let read = &all[behind_made_table(sql, &all)..];
-        let named = tables_in_program(sql, read, request.settings.database.as_deref());
+        let database = request.settings.database.as_deref();
+        let named = tables_in_program(sql, read, request.settings.lex, database);
         named.iter().any(|name| is_missing(request, name))
     };
+    if let Some(target) = table_of_trigger(request, &all)
+        && is_missing(request, &target)
+    {
+        return Ok(Doubt::Table(target));
+    }
     if is_compound(sql, &all) {
         return match stands_by_words() {
             false => Ok(Doubt::None),
@@ -168,6 +172,22 @@ fn only_table(request: &Request, all: &[Token]) -> Option<TableName> {
     } else {
         return None;
     };
+    named(sql, all, at, request.settings.database.as_deref())
+}
+
+/// The table of a CREATE TRIGGER. Servers look for it first.
+fn table_of_trigger(request: &Request, all: &[Token]) -> Option<TableName> {
+    /// Words before the trigger's name, of which a definer may have several.
+    const HEAD: usize = 16;
+    let sql = request.sql;
+    let is_create = all.first().is_some_and(|t| t.is_word(sql, "create"));
+    let head = all.iter().take(HEAD);
+    let trigger = head
+        .clone()
+        .position(|t| t.is_word(sql, "trigger"))
+        .filter(|_| is_create)?;
+    let on = all[trigger..].iter().position(|t| t.is_word(sql, "on"))?;
+    let at = trigger + on + 1;
     named(sql, all, at, request.settings.database.as_deref())
 }
 
@@ -317,13 +337,43 @@ pub fn tables_of_program(
     database: Option<&str>,
 ) -> Option<Vec<TableName>> {
     let all = flattened(sql, &tokens(sql, mode).ok()?, mode)?;
-    is_compound(sql, &all).then(|| tables_in_program(sql, &all, database))
+    is_compound(sql, &all).then(|| tables_in_program(sql, &all, mode, database))
+}
+
+/// The tables that texts name which a stored program prepares.
+pub(super) fn in_prepared_texts(request: &Request, tokens: &[Token]) -> Vec<TableName> {
+    let (sql, mode) = (request.sql, request.settings.lex);
+    let may_define = tokens.first().is_some_and(|t| {
+        t.kind == TokenKind::Executable || is_one_of(sql, t, &["create", "alter"])
+    });
+    let all = may_define.then(|| flattened(sql, tokens, mode)).flatten();
+    let Some(all) = all.filter(|all| is_compound(sql, all)) else {
+        return Vec::new();
+    };
+    let mut databases = program_databases(sql, &all);
+    databases.extend(request.settings.database.clone());
+    tables_in_texts(sql, &all, mode, &databases)
 }
 
 /// No parser reads these: what stands where a table may counts as one.
-fn tables_in_program(sql: &[u8], all: &[Token], database: Option<&str>) -> Vec<TableName> {
+fn tables_in_program(
+    sql: &[u8],
+    all: &[Token],
+    mode: LexMode,
+    database: Option<&str>,
+) -> Vec<TableName> {
     let mut databases = program_databases(sql, all);
     databases.extend(database.map(str::to_owned));
+    tables_by_place(sql, all, mode, &databases)
+}
+
+/// What stands where a table may, each in these databases if it names none.
+fn tables_by_place(
+    sql: &[u8],
+    all: &[Token],
+    mode: LexMode,
+    databases: &[String],
+) -> Vec<TableName> {
     let own = defined(sql, all);
     let mut places = Places::default();
     let mut tables = Vec::new();
@@ -335,13 +385,53 @@ fn tables_in_program(sql: &[u8], all: &[Token], database: Option<&str>) -> Vec<T
             continue;
         };
         let is_keyword = token.kind == TokenKind::Word && is_reserved(&word);
-        if !is_keyword && !own.contains(&word.to_ascii_lowercase()) {
+        if !is_keyword && !own.iter().any(|own| own.hides(&word, at)) {
             let of = |database: &String| named(sql, all, at, Some(database));
             tables.extend(databases.iter().filter_map(of));
+            // TYPE OF has a column behind the table
+            let is_type = at > 0 && all[at - 1].is_word(sql, "of");
+            let of = |database: &String| Some(TableName::new(database, &word));
+            tables.extend(databases.iter().filter(|_| is_type).filter_map(of));
         }
     }
+    tables.extend(tables_in_texts(sql, all, mode, databases));
     tables.sort();
     tables.dedup();
+    tables
+}
+
+/// The tables in texts that a program prepares, as far as such a text stands in it: in one literal,
+/// or in the pieces that an expression puts together.
+fn tables_in_texts(
+    sql: &[u8],
+    all: &[Token],
+    mode: LexMode,
+    databases: &[String],
+) -> Vec<TableName> {
+    let is = |at: usize, word: &str| all.get(at).is_some_and(|t| t.is_word(sql, word));
+    let is_prepared = |at: usize| at.checked_sub(2).is_some_and(|at| is(at, "prepare"));
+    let begins = |at: &usize| is(*at, "immediate") || (is(*at, "from") && is_prepared(*at));
+    let mut tables = Vec::new();
+    for at in (0..all.len()).filter(begins) {
+        let rest = all[at..].iter().take_while(|t| !t.is(b';'));
+        let literals = rest.filter(|t| matches!(t.kind, TokenKind::Literal(LiteralKind::String)));
+        let mut text = Vec::new();
+        for literal in literals {
+            text.extend_from_slice(literal.text(sql));
+            text.push(b' ');
+        }
+        // where the values in it end does not matter
+        for byte in &mut text {
+            if matches!(byte, b'\'' | b'"' | b'\\') {
+                *byte = b' ';
+            }
+        }
+        if let Ok(tokens) = tokens(&text, mode)
+            && !tokens.is_empty()
+        {
+            tables.extend(tables_by_place(&text, &tokens, mode, databases));
+        }
+    }
     tables
 }
 
@@ -416,7 +506,12 @@ impl Places {
             }
         } else if word(before, &["into"]) {
             stands = before > 0 && word(before - 1, &CHANGES);
-        } else if word(before, &["table"]) || word(before, &CHANGES) {
+        } else if word(before, &["on"]) {
+            stands = is_of_definition(sql, &all[..before]);
+        } else if word(before, &["of"]) {
+            // MariaDB: a variable of the type of a column or a row
+            stands = before > 0 && word(before - 1, &["type"]);
+        } else if word(before, &["table", "handler"]) || word(before, &CHANGES) {
             stands = true;
         }
         if token.is(b'(') {
@@ -434,19 +529,71 @@ impl Places {
     }
 }
 
-/// The names that a program makes itself, in small letters: in WITH, and of temporary tables.
-fn defined(sql: &[u8], all: &[Token]) -> HashSet<String> {
-    let has_with = all.iter().any(|t| t.is_word(sql, "with"));
-    let is_defined = |at: usize| {
-        let behind = all.get(at + 1);
-        let is_common = behind.is_some_and(|t| t.is_word(sql, "as") || t.is(b'('));
+/// Whether ON behind these tokens is that of CREATE INDEX or CREATE TRIGGER.
+fn is_of_definition(sql: &[u8], before: &[Token]) -> bool {
+    let part = before
+        .iter()
+        .rev()
+        .take_while(|t| !t.is(b';') && !t.is(b')') && !t.is(b'('));
+    let words: Vec<&Token> = part.collect();
+    let says = |word| words.iter().any(|t| t.is_word(sql, word));
+    says("create") && (says("index") || says("trigger"))
+}
+
+/// A name that a program makes itself.
+struct Own {
+    /// In small letters.
+    name: String,
+    /// The tokens in which it is the one that is meant.
+    place: std::ops::Range<usize>,
+}
+
+impl Own {
+    fn hides(&self, name: &str, at: usize) -> bool {
+        self.place.contains(&at) && self.name.eq_ignore_ascii_case(name)
+    }
+}
+
+/// The names that a program makes itself: in WITH, for the statement that has it, and of temporary
+/// tables.
+fn defined(sql: &[u8], all: &[Token]) -> Vec<Own> {
+    let mut own = Vec::new();
+    for (at, token) in all.iter().enumerate() {
+        let Some(name) = identifier(sql, token) else {
+            continue;
+        };
         let before = &all[at.saturating_sub(5)..at];
         let is_temporary = before
             .windows(2)
             .any(|pair| pair[0].is_word(sql, "temporary") && pair[1].is_word(sql, "table"));
-        (has_with && is_common) || is_temporary
-    };
-    let places = (0..all.len()).filter(|at| is_defined(*at));
-    let names = places.filter_map(|at| identifier(sql, &all[at]));
-    names.map(|name| name.to_ascii_lowercase()).collect()
+        let place = match is_temporary {
+            true => 0..all.len(),
+            false if is_common_table(sql, all, at) => {
+                let begin = all[..at].iter().rposition(|t| t.is(b';'));
+                let end = all[at..].iter().position(|t| t.is(b';'));
+                begin.unwrap_or(0)..end.map_or(all.len(), |end| at + end)
+            }
+            false => continue,
+        };
+        let name = name.to_ascii_lowercase();
+        own.push(Own { name, place });
+    }
+    own
+}
+
+/// Whether this is the name of a common table: `WITH name [(columns)] AS (`.
+fn is_common_table(sql: &[u8], all: &[Token], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|before| all.get(before));
+    if !before.is_some_and(|t| t.is(b',') || is_one_of(sql, t, &["with", "recursive"])) {
+        return false;
+    }
+    let mut behind = at + 1;
+    if all.get(behind).is_some_and(|t| t.is(b'(')) {
+        match all[behind..].iter().position(|t| t.is(b')')) {
+            Some(end) => behind += end + 1,
+            None => return false,
+        }
+    }
+    all.get(behind).is_some_and(|t| t.is_word(sql, "as"))
+        && all.get(behind + 1).is_some_and(|t| t.is(b'('))
 }

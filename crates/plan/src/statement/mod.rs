@@ -71,7 +71,10 @@ pub fn plan(request: &Request) -> Outcome {
         Err(error) => return unread(NotUnderstood::from(error).into()),
     };
     let names = match candidates(request, &tokens) {
-        Ok(names) => names,
+        Ok(mut names) => {
+            names.extend(missing::in_prepared_texts(request, &tokens));
+            names
+        }
         Err(error) => {
             let refusal = Refusal::from(NotUnderstood::from(error));
             return unread(match error {

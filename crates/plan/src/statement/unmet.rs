@@ -170,6 +170,11 @@ fn after(ddl: &Ddl) -> Vec<After> {
                     name.clone_into(&mut column.name);
                 }
             }
+            DdlPiece::Redefine(new) => {
+                if let Some(Some(column)) = columns.get_mut(new.index) {
+                    new.name.clone_into(&mut column.name);
+                }
+            }
             DdlPiece::Drop(index) => {
                 if let Some(column) = columns.get_mut(*index) {
                     *column = None;

@@ -172,6 +172,11 @@ impl Session {
                         self.look_up(&plan.names)?;
                         continue;
                     }
+                    // so it may if the server has the table that this plan takes for missing
+                    if plan.doubt != Doubt::None && !is_ahead && self.look_up(&plan.names)? {
+                        looked_up = true;
+                        continue;
+                    }
                     self.tell_findings(&plan.names);
                     let relayed = matches!(plan.action, Action::Relay | Action::Refuse(_));
                     let converts = self.state.client_charset != self.state.connection_charset;

@@ -256,6 +256,6 @@ pub(super) fn split_place(s: &Reader, whole: Range<usize>) -> Planned<(Range<usi
 fn after_text(table: &Table, after: &str) -> String {
     let physical = table
         .column(after)
-        .map_or(after, onionskin_schema::alter::last_physical_name);
+        .map_or(after, onionskin_schema::alter::place_name);
     format!(" AFTER {}", quoted(physical))
 }

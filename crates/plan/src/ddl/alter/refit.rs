@@ -141,10 +141,14 @@ fn definition(target: &Target, spec: &Specification) -> Option<Option<(usize, Re
     s.eat("column");
     guard(&mut s).ok()?;
     let column = s.name()?;
+    let mut written = column.clone();
     let Some(protected) = target.protected(&column) else {
         return Some(None);
     };
-    if is_change && !same_name(&s.name()?, &column) {
+    if is_change {
+        written = s.name()?;
+    }
+    if !same_name(&written, &column) {
         return None;
     }
     let protection = protected.protection;
@@ -189,7 +193,8 @@ fn definition(target: &Target, spec: &Specification) -> Option<Option<(usize, Re
     let text = String::from_utf8(target.r.text(attributes).to_vec()).ok()?;
     let text = format!(
         "{} {text}{}{words}",
-        quoted(&protected.column.name),
+        // perhaps in other letters
+        quoted(&written),
         if is_bare { " NOT NULL" } else { "" }
     );
     Some(Some((protected.index, Refitted::Redefined(text))))
