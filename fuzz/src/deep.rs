@@ -581,6 +581,7 @@ pub fn read(flags: u8, sql: &[u8]) {
         found_rows: flags & 32 != 0,
         default_collation: "utf8mb4_general_ci".into(),
         charset_collations: String::new(),
+        columns_make_keys: true,
         scratch: match flags & 64 {
             0 => UseScratch::Never,
             _ => UseScratch::IfNeeded,

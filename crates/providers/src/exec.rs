@@ -153,25 +153,21 @@ impl ExecProvider {
         })
     }
 
-    /// Whoever can write the program sees the root key.
+    /// Whoever can write the program, or put another one in its place, sees the root key.
     fn check_program(&self) -> Result<(), Fault> {
         let shown = self.program.display();
-        let found = fs::metadata(&self.program);
-        let found = found.map_err(|error| Fault::lasting(format!("{shown}: {error}")))?;
-        let (owner, user) = (found.uid(), geteuid().as_raw());
-        if found.mode() & 0o022 != 0 {
-            return Err(Fault::lasting(format!(
-                "{shown} can be written by other users than its owner: run chmod go-w on it"
-            )));
-        }
-        match owner == 0 || owner == user {
-            true => Ok(()),
-            false => Err(Fault::lasting(format!(
-                "{shown} belongs to user {owner}, and this program runs as user {user}: chown it to root"
-            ))),
-        }
+        let real = fs::canonicalize(&self.program);
+        let real = real.map_err(|error| Fault::lasting(format!("{shown}: {error}")))?;
+        check_owner(&real)?;
+        // a symbolic link lies in other folders than what it leads to
+        let folders = self.program.ancestors().chain(real.ancestors());
+        let is_folder = |path: &&Path| **path != *self.program && **path != *real;
+        let named = |path: &&Path| !path.as_os_str().is_empty();
+        folders
+            .filter(is_folder)
+            .filter(named)
+            .try_for_each(check_owner)
     }
-
     fn field(&self, name: &str, text: Option<&str>) -> Result<Zeroizing<Vec<u8>>, Fault> {
         let program = self.program.display();
         let text = text.ok_or_else(|| {
@@ -235,6 +231,27 @@ impl KeyProvider for ExecProvider {
 
     fn name(&self) -> &str {
         NAME
+    }
+}
+
+/// Refuses what another user than root and this one may change. In a sticky folder, as `/tmp` is,
+/// others cannot replace what they do not own.
+fn check_owner(path: &Path) -> Result<(), Fault> {
+    const STICKY: u32 = 0o1000;
+    let shown = path.display();
+    let found = fs::metadata(path).map_err(|error| Fault::lasting(format!("{shown}: {error}")))?;
+    let (owner, user) = (found.uid(), geteuid().as_raw());
+    let is_sticky = found.is_dir() && found.mode() & STICKY != 0;
+    if found.mode() & 0o022 != 0 && !is_sticky {
+        return Err(Fault::lasting(format!(
+            "{shown} can be written by other users than its owner: run chmod go-w on it"
+        )));
+    }
+    match owner == 0 || owner == user {
+        true => Ok(()),
+        false => Err(Fault::lasting(format!(
+            "{shown} belongs to user {owner}, and this program runs as user {user}: chown it to root"
+        ))),
     }
 }
 
@@ -414,6 +431,18 @@ else:
             text = fault(&provider).0;
         }
         assert!(text.ends_with(": run"), "{text}");
+        // nor one in whose place others can put another, also behind a symbolic link
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let (text, may_pass) = fault(&provider);
+        assert!(text.contains("chmod go-w") && !may_pass, "{text}");
+        let elsewhere = tempfile::tempdir().unwrap();
+        let link = elsewhere.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let command = [link.to_str().unwrap().to_owned()];
+        let linked = ExecProvider::new(&command, Duration::from_secs(20)).unwrap();
+        assert!(fault(&linked).0.contains("chmod go-w"));
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(!fault(&linked).0.contains("chmod go-w"));
         if std::os::unix::fs::chown(&path, Some(12345), None).is_ok() {
             assert!(fault(&provider).0.contains("belongs to user 12345"));
         }

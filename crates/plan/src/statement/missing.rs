@@ -12,6 +12,9 @@
 //! no such statement or wants other values, the words have to do. A stored program is not looked at
 //! by a server until it runs, so one that names a table that is missing is refused.
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use onionskin_schema::TableName;
 
 use super::near::{flattened, is_reserved, program_databases, rows_in_tree};
@@ -385,7 +388,7 @@ fn tables_by_place(
             continue;
         };
         let is_keyword = token.kind == TokenKind::Word && is_reserved(&word);
-        if !is_keyword && !own.iter().any(|own| own.hides(&word, at)) {
+        if !is_keyword && !own.hides(&word, at) {
             let of = |database: &String| named(sql, all, at, Some(database));
             tables.extend(databases.iter().filter_map(of));
             // TYPE OF has a column behind the table
@@ -531,52 +534,54 @@ impl Places {
 
 /// Whether ON behind these tokens is that of CREATE INDEX or CREATE TRIGGER.
 fn is_of_definition(sql: &[u8], before: &[Token]) -> bool {
-    let part = before
-        .iter()
-        .rev()
-        .take_while(|t| !t.is(b';') && !t.is(b')') && !t.is(b'('));
+    /// Tokens from CREATE to the ON of a trigger with a definer and a database.
+    const HEAD: usize = 24;
+    let ends = |t: &&Token| t.is(b';') || t.is(b')') || t.is(b'(');
+    let part = before.iter().rev().take(HEAD).take_while(|t| !ends(t));
     let words: Vec<&Token> = part.collect();
     let says = |word| words.iter().any(|t| t.is_word(sql, word));
     says("create") && (says("index") || says("trigger"))
 }
 
-/// A name that a program makes itself.
-struct Own {
-    /// In small letters.
-    name: String,
-    /// The tokens in which it is the one that is meant.
-    place: std::ops::Range<usize>,
-}
+/// The names that a program makes itself, in small letters, and the tokens in which they are meant.
+#[derive(Default)]
+struct Own(HashMap<String, Vec<Range<usize>>>);
 
 impl Own {
     fn hides(&self, name: &str, at: usize) -> bool {
-        self.place.contains(&at) && self.name.eq_ignore_ascii_case(name)
+        let places = self.0.get(&name.to_ascii_lowercase());
+        places.is_some_and(|places| places.iter().any(|place| place.contains(&at)))
+    }
+
+    fn add(&mut self, name: &str, place: Range<usize>) {
+        let places = self.0.entry(name.to_ascii_lowercase()).or_default();
+        if places.last() != Some(&place) {
+            places.push(place);
+        }
     }
 }
 
-/// The names that a program makes itself: in WITH, for the statement that has it, and of temporary
-/// tables.
-fn defined(sql: &[u8], all: &[Token]) -> Vec<Own> {
-    let mut own = Vec::new();
-    for (at, token) in all.iter().enumerate() {
-        let Some(name) = identifier(sql, token) else {
-            continue;
-        };
-        let before = &all[at.saturating_sub(5)..at];
-        let is_temporary = before
-            .windows(2)
-            .any(|pair| pair[0].is_word(sql, "temporary") && pair[1].is_word(sql, "table"));
-        let place = match is_temporary {
-            true => 0..all.len(),
-            false if is_common_table(sql, all, at) => {
-                let begin = all[..at].iter().rposition(|t| t.is(b';'));
-                let end = all[at..].iter().position(|t| t.is(b';'));
-                begin.unwrap_or(0)..end.map_or(all.len(), |end| at + end)
+/// Names in WITH, for the statement that has it, and of temporary tables.
+fn defined(sql: &[u8], all: &[Token]) -> Own {
+    let mut own = Own::default();
+    let mut from = 0;
+    for part in all.split(|token| token.is(b';')) {
+        let place = from..from + part.len();
+        from = place.end + 1;
+        for at in 0..part.len() {
+            let Some(name) = identifier(sql, &part[at]) else {
+                continue;
+            };
+            let before = &part[at.saturating_sub(5)..at];
+            let is_temporary = before
+                .windows(2)
+                .any(|pair| pair[0].is_word(sql, "temporary") && pair[1].is_word(sql, "table"));
+            if is_temporary {
+                own.add(&name, 0..all.len());
+            } else if is_common_table(sql, part, at) {
+                own.add(&name, place.clone());
             }
-            false => continue,
-        };
-        let name = name.to_ascii_lowercase();
-        own.push(Own { name, place });
+        }
     }
     own
 }
@@ -589,9 +594,13 @@ fn is_common_table(sql: &[u8], all: &[Token], at: usize) -> bool {
     }
     let mut behind = at + 1;
     if all.get(behind).is_some_and(|t| t.is(b'(')) {
-        match all[behind..].iter().position(|t| t.is(b')')) {
-            Some(end) => behind += end + 1,
-            None => return false,
+        // a list of names has no parentheses within
+        let end = all[behind + 1..]
+            .iter()
+            .position(|t| t.is(b'(') || t.is(b')'));
+        match end.map(|end| behind + 1 + end) {
+            Some(end) if all[end].is(b')') => behind = end + 1,
+            _ => return false,
         }
     }
     all.get(behind).is_some_and(|t| t.is_word(sql, "as"))
