@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use onionskin_assess::{
+    data,
     document::Document,
     files,
     finding::State,
@@ -15,11 +16,12 @@ use serde::Serialize;
 
 use crate::{config_file::ConfigFile, error::CommandError, home, serve::parse_backend, tls};
 
-/// Say what still lies open on a server and around it
+/// Say what still lies open on a server and around it, and which columns hold personal data
 ///
 /// Reads, judges and changes nothing, unless --plant is given. What this account may not see is
 /// told as not visible. The exit code is 0 if nothing is open and everything was visible, 1 if
-/// something is open or not visible, 2 if the arguments are wrong, 4 if the server cannot be asked.
+/// something is open, found or not visible, 2 if the arguments are wrong, 4 if the server cannot be
+/// asked.
 #[derive(Args)]
 pub struct Assess {
     #[command(subcommand)]
@@ -29,6 +31,7 @@ pub struct Assess {
 #[derive(Subcommand)]
 enum What {
     Server(Box<AssessServer>),
+    Data(AssessData),
 }
 
 /// How the server is reached, and where the report goes.
@@ -80,11 +83,31 @@ struct AssessServer {
     pace: u32,
 }
 
+/// Which columns of a database hold personal data in plain
+///
+/// Columns are judged by their names, types and a sample of their values, which are neither shown
+/// nor kept. Findings have shapes and counts, how sure they are, and a proposed policy.
+#[derive(Args)]
+struct AssessData {
+    #[command(flatten)]
+    common: Common,
+    /// The database
+    #[arg(long, value_name = "NAME")]
+    database: String,
+    /// How many rows of a table are looked at
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..10_001))]
+    rows: u32,
+    /// How many tables are looked at in a second at most
+    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..100_001))]
+    pace: u32,
+}
+
 impl Assess {
     /// Looks, and prints what was found.
     pub fn run(self) -> Result<(), CommandError> {
         match self.what {
             What::Server(server) => server.run(),
+            What::Data(data) => data.run(),
         }
     }
 }
@@ -170,6 +193,25 @@ impl AssessServer {
         match report.count(State::Open) + report.count(State::NotVisible) {
             0 => Ok(()),
             _ => Err(CommandError::LiesOpen(report.summary())),
+        }
+    }
+}
+
+impl AssessData {
+    fn run(self) -> Result<(), CommandError> {
+        let reached = self.common.reach()?;
+        let report = data::assess(&data::Request {
+            connect: reached.connect,
+            address: reached.address,
+            database: self.database,
+            rows: self.rows,
+            pace: self.pace,
+            program: env!("CARGO_PKG_VERSION").into(),
+        })?;
+        self.common.write(&report, &report.document())?;
+        match report.findings.is_empty() && report.left_out.is_empty() {
+            true => Ok(()),
+            false => Err(CommandError::LiesOpen(report.summary())),
         }
     }
 }

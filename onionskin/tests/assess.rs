@@ -10,6 +10,10 @@ use std::{
 };
 
 use onionskin_assess::{
+    data::{
+        ColumnFinding, DataReport,
+        kind::{Confidence, Kind as Holds},
+    },
     finding::{Finding, Severity, State},
     server::ServerReport,
 };
@@ -23,6 +27,8 @@ on_both_servers!(
     an_account_with_few_rights_is_told_so,
     large_answers_end_the_connection,
     lies_end_in_a_report_or_an_error,
+    personal_data_is_found_and_its_policy_protects_it,
+    many_tables_take_little_memory,
 );
 
 fn folder() -> TempDir {
@@ -64,7 +70,11 @@ impl Assessed {
         let folder = folder();
         let out = folder.path().join("report");
         let mut command = program("server", &socket(server));
-        command.arg("--out").arg(&out).args(["--pace", "2000"]).args(arguments);
+        command
+            .arg("--out")
+            .arg(&out)
+            .args(["--pace", "2000"])
+            .args(arguments);
         if let Some(password) = password {
             command.env("ONIONSKIN_PASSWORD", password);
         }
@@ -73,8 +83,15 @@ impl Assessed {
         assert_eq!(output.status.code(), Some(1), "{said}");
         let json = fs::read_to_string(out.join("report.json")).expect("a report");
         let report: ServerReport = serde_json::from_str(&json).expect("JSON as it is documented");
-        assert_eq!((report.format.as_str(), report.version), ("onionskin-assess-server", 1));
-        let findings = report.findings.iter().map(|f| (f.code.clone(), f.clone())).collect();
+        assert_eq!(
+            (report.format.as_str(), report.version),
+            ("onionskin-assess-server", 1)
+        );
+        let findings = report
+            .findings
+            .iter()
+            .map(|f| (f.code.clone(), f.clone()))
+            .collect();
         Assessed {
             findings,
             report,
@@ -84,7 +101,9 @@ impl Assessed {
     }
 
     fn get(&self, code: &str) -> &Finding {
-        self.findings.get(code).unwrap_or_else(|| panic!("no finding {code}"))
+        self.findings
+            .get(code)
+            .unwrap_or_else(|| panic!("no finding {code}"))
     }
 
     fn assert(&self, state: State, codes: &[&str]) {
@@ -119,7 +138,9 @@ fn a_plain_server_lies_open(kind: Kind) {
     );
     root.must("CREATE TABLE app.patients_onionskin_old (id INT PRIMARY KEY, name VARCHAR(40))");
     root.must("INSERT INTO app.patients_onionskin_old VALUES (1, 'Wilhelmina Canary')");
-    root.must(&format!("CREATE TABLE app.`{HOSTILE}` (id INT) ENGINE=MyISAM"));
+    root.must(&format!(
+        "CREATE TABLE app.`{HOSTILE}` (id INT) ENGINE=MyISAM"
+    ));
     root.must("CREATE TABLE app.`a\u{1b}[2J` (id INT) ENGINE=MyISAM");
     root.must("CREATE USER open@'%' IDENTIFIED BY ''");
     root.must("FLUSH TABLES app.patients_onionskin_old FOR EXPORT");
@@ -152,10 +173,18 @@ fn a_plain_server_lies_open(kind: Kind) {
             "given-values",
         ],
     );
-    found.assert(State::Closed, &["no-protected-columns", "slow-log", "tls-this-connection"]);
+    found.assert(
+        State::Closed,
+        &["no-protected-columns", "slow-log", "tls-this-connection"],
+    );
     found.assert(State::NotHere, &["key-file", "backups", "replication-tls"]);
     let tables = &found.get("tablespaces").evidence;
-    assert!(tables.iter().any(|line| line == "app/patients: not encrypted"), "{tables:?}");
+    assert!(
+        tables
+            .iter()
+            .any(|line| line == "app/patients: not encrypted"),
+        "{tables:?}"
+    );
     assert_eq!(found.get("leftovers").severity, Some(Severity::High));
     assert_eq!(found.report.tables.len(), 1);
     let table = &found.report.tables[0];
@@ -170,7 +199,10 @@ fn a_plain_server_lies_open(kind: Kind) {
     let left = "SELECT COUNT(*) FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = 'os_planted'";
     assert_eq!(root.text(left).expect("a count"), "0", "it was dropped");
     let values = found.get("given-values").evidence.join("\n");
-    assert!(values.contains("patients_onionskin_old.ibd: the value of line 1"), "{values}");
+    assert!(
+        values.contains("patients_onionskin_old.ibd: the value of line 1"),
+        "{values}"
+    );
     assert!(!values.contains("line 2"), "{values}");
 
     for name in ["report.html", "report.md", "report.json"] {
@@ -180,15 +212,24 @@ fn a_plain_server_lies_open(kind: Kind) {
     }
     let page = found.file("report.html");
     assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
-    for forbidden in ["<script", "http://", "https://", "src=", "url(", "@import", "<link"] {
+    for forbidden in [
+        "<script", "http://", "https://", "src=", "url(", "@import", "<link",
+    ] {
         assert!(!page.contains(forbidden), "the page has {forbidden}");
     }
 
     // It is not planted over what is there, and nothing of that is dropped.
     let mut again = program("server", &socket(&server));
-    let output = again.args(["--plant", "app"]).output().expect("onionskin runs");
+    let output = again
+        .args(["--plant", "app"])
+        .output()
+        .expect("onionskin runs");
     assert_eq!(output.status.code(), Some(4), "{}", text(&output));
-    assert_eq!(root.text("SELECT COUNT(*) FROM app.patients_onionskin_old").expect("there"), "1");
+    assert_eq!(
+        root.text("SELECT COUNT(*) FROM app.patients_onionskin_old")
+            .expect("there"),
+        "1"
+    );
 }
 
 /// What a server needs to encrypt everything that it can.
@@ -224,10 +265,21 @@ fn with_keys(kind: Kind, folder: &Path) -> ServerOptions {
             fs::create_dir(&plugins).expect("a folder");
             let installed = checkout().join(".servers/mysql/usr");
             let name = "component_keyring_file.so";
-            symlink(installed.join("lib/mysql/plugin").join(name), plugins.join(name)).expect("a link");
-            fs::write(bin.join("mysqld.my"), "{ \"components\": \"file://component_keyring_file\" }").expect("written");
+            symlink(
+                installed.join("lib/mysql/plugin").join(name),
+                plugins.join(name),
+            )
+            .expect("a link");
+            fs::write(
+                bin.join("mysqld.my"),
+                "{ \"components\": \"file://component_keyring_file\" }",
+            )
+            .expect("written");
             let keyring = folder.join("keys");
-            let config = format!("{{ \"path\": \"{}\", \"read_only\": false }}", keyring.display());
+            let config = format!(
+                "{{ \"path\": \"{}\", \"read_only\": false }}",
+                keyring.display()
+            );
             fs::write(plugins.join("component_keyring_file.cnf"), config).expect("written");
             let linked = bin.join("mysqld");
             symlink(installed.join("sbin/mysqld"), &linked).expect("a link");
@@ -261,7 +313,15 @@ fn encryption_closes_what_it_covers(kind: Kind) {
     let found = Assessed::of(&server, &["--plant", "os_planted"], None);
     found.assert(
         State::Closed,
-        &["no-keys", "new-tables", "redo", "undo", "binary-log", "old-binary-logs", "planted-text"],
+        &[
+            "no-keys",
+            "new-tables",
+            "redo",
+            "undo",
+            "binary-log",
+            "old-binary-logs",
+            "planted-text",
+        ],
     );
     let tables = found.get("tablespaces").evidence.join("\n");
     assert!(!tables.contains("app/users: not"), "{tables}");
@@ -332,9 +392,16 @@ fn an_account_with_few_rights_is_told_so(kind: Kind) {
             "replicas",
         ],
     );
-    let needs = few.get("tablespaces").needs.clone().expect("what is missing");
+    let needs = few
+        .get("tablespaces")
+        .needs
+        .clone()
+        .expect("what is missing");
     assert_eq!(needs, "GRANT PROCESS ON *.*");
-    assert_eq!(few.get("leftovers").needs.as_deref(), Some("GRANT SELECT ON *.*"));
+    assert_eq!(
+        few.get("leftovers").needs.as_deref(),
+        Some("GRANT SELECT ON *.*")
+    );
 }
 
 /// A server that is not trusted cannot fill this side's memory.
@@ -360,11 +427,20 @@ fn large_answers_end_the_connection(kind: Kind) {
     let mut client = connect();
     assert_eq!(client.query(rows).expect("ten rows").len(), 10);
     let one_more = format!("{rows} UNION SELECT 11");
-    assert!(matches!(client.query(&one_more), Err(ClientError::TooMuch { rows: 10, .. })));
-    assert!(client.query("SELECT 1").is_err(), "the connection has ended");
+    assert!(matches!(
+        client.query(&one_more),
+        Err(ClientError::TooMuch { rows: 10, .. })
+    ));
+    assert!(
+        client.query("SELECT 1").is_err(),
+        "the connection has ended"
+    );
     let half = "SELECT REPEAT('x', 40000)";
     assert!(connect().query(half).is_ok());
-    for too_much in [format!("{half} UNION ALL {half}"), "SELECT REPEAT('x', 70000)".into()] {
+    for too_much in [
+        format!("{half} UNION ALL {half}"),
+        "SELECT REPEAT('x', 70000)".into(),
+    ] {
         assert!(connect().query(&too_much).is_err(), "{too_much}");
     }
 }
@@ -377,10 +453,182 @@ fn lies_end_in_a_report_or_an_error(kind: Kind) {
     for seed in 0..rounds {
         let liar = Liar::tcp(seed, server.port());
         liar.lie(20);
-        let output = program("server", &liar.address()).output().expect("onionskin runs");
+        let what = if seed % 2 == 0 { "server" } else { "data" };
+        let mut command = program(what, &liar.address());
+        if what == "data" {
+            command.args(["--database", "mysql", "--pace", "100000"]);
+        }
+        let output = command.output().expect("onionskin runs");
         let code = output.status.code();
-        assert!(matches!(code, Some(1 | 4)), "seed {seed}: {code:?}: {}", text(&output));
-        assert!(!text(&output).contains("panicked"), "seed {seed}: {}", text(&output));
+        assert!(
+            matches!(code, Some(0 | 1 | 2 | 4)),
+            "seed {seed}: {code:?}: {}",
+            text(&output)
+        );
+        assert!(
+            !text(&output).contains("panicked"),
+            "seed {seed}: {}",
+            text(&output)
+        );
         assert!(!output.stdout.contains(&0x1b), "seed {seed}");
     }
+}
+
+/// A report of `assess data`, and its files as text.
+fn personal(server: &Server, arguments: &[&str]) -> (Option<i32>, DataReport, String) {
+    let folder = folder();
+    let out = folder.path().join("report");
+    let mut command = program("data", &socket(server));
+    command
+        .arg("--out")
+        .arg(&out)
+        .args(["--pace", "1000"])
+        .args(arguments);
+    let output = command.output().expect("onionskin runs");
+    let file = |name: &str| {
+        fs::read_to_string(out.join(name))
+            .unwrap_or_else(|e| panic!("{name}: {e}: {}", text(&output)))
+    };
+    let report: DataReport =
+        serde_json::from_str(&file("report.json")).expect("JSON as it is documented");
+    assert_eq!(
+        (report.format.as_str(), report.version),
+        ("onionskin-assess-data", 1)
+    );
+    let all = [
+        text(&output),
+        file("report.html"),
+        file("report.md"),
+        file("report.json"),
+    ]
+    .concat();
+    (output.status.code(), report, all)
+}
+
+fn find<'a>(report: &'a DataReport, column: &str, path: Option<&str>) -> &'a ColumnFinding {
+    let is_it = |f: &&ColumnFinding| f.column == column && f.path.as_deref() == path;
+    report
+        .findings
+        .iter()
+        .find(is_it)
+        .unwrap_or_else(|| panic!("{column} {path:?}: {:#?}", report.findings))
+}
+
+fn personal_data_is_found_and_its_policy_protects_it(kind: Kind) {
+    let Some(server) = Server::start(kind, ServerOptions::default()) else {
+        return;
+    };
+    let mut root = server.connect();
+    root.must("CREATE DATABASE app");
+    let columns = "id INT AUTO_INCREMENT PRIMARY KEY, c1 VARCHAR(100), c2 BIGINT, `e\"mail` VARCHAR(100), doc JSON, \
+                   amount INT, note TEXT, vorname VARCHAR(40)";
+    root.must(&format!("CREATE TABLE app.users ({columns})"));
+    // More rows than are read, so that they are read at several places.
+    for _ in 0..40 {
+        let row = "(NULL, 'wilhelmina.canary@example.org', 11144477735, 'x@example.org', \
+                   '{\"contact\": {\"phones\": [\"+49 30 1234567\"]}, \"n\": 3}', 7, 'ok', 'Wilhelmina')";
+        root.must(&format!(
+            "INSERT INTO app.users VALUES {}",
+            [row; 10].join(", ")
+        ));
+    }
+    root.must(&format!("CREATE TABLE app.`{HOSTILE}` (email VARCHAR(40))"));
+    root.must(
+        "CREATE TABLE app.things (id INT PRIMARY KEY, status VARCHAR(10), amount DECIMAL(10,2))",
+    );
+    root.must("INSERT INTO app.things VALUES (1, 'new', 2.5), (2, 'paid', 7), (3, 'new', 1), (4, 'new', 2), (5, 'old', 3)");
+
+    let (code, report, all) = personal(&server, &["--database", "app"]);
+    assert_eq!(code, Some(1));
+    assert_eq!(report.tables, 3);
+    for (column, path, holds, confidence) in [
+        ("c1", None, Holds::Email, Confidence::Certain),
+        ("c2", None, Holds::National, Confidence::Certain),
+        ("e\"mail", None, Holds::Email, Confidence::Certain),
+        (
+            "doc",
+            Some("$.contact.phones[*]"),
+            Holds::Phone,
+            Confidence::Likely,
+        ),
+        ("vorname", None, Holds::Name, Confidence::Likely),
+        ("email", None, Holds::Email, Confidence::Likely),
+        ("note", None, Holds::FreeText, Confidence::Possible),
+    ] {
+        let found = find(&report, column, path);
+        assert_eq!(
+            (found.kind, found.confidence),
+            (holds, confidence),
+            "{found:#?}"
+        );
+    }
+    assert_eq!(report.findings.len(), 7, "{:#?}", report.findings);
+    assert!(
+        (90..=110).contains(&(report.rows - 5)),
+        "{} rows were read",
+        report.rows
+    );
+    for value in ["canary", "11144477735", "1234567", "Wilhelmina"] {
+        assert!(!all.contains(value), "the report tells {value}");
+    }
+    assert!(!all.contains("<script"), "a name is HTML");
+
+    // The policy is one: with it, the same table is protected when it is made anew.
+    let policy = report.policy();
+    let of_users = policy.iter().skip_while(|line| !line.contains("app.users"));
+    let policy: Vec<&str> = of_users.map(String::as_str).collect();
+    let proxy = Proxy::start(&server, &policy.join("\n"));
+    root.must("DROP TABLE app.users");
+    proxy
+        .connect_to("app")
+        .must(&format!("CREATE TABLE users ({columns})"));
+    let (_, again, _) = personal(&server, &["--database", "app"]);
+    assert_eq!(again.sealed, 5, "{policy:#?}");
+    assert!(
+        (again.findings.iter()).all(|f| f.table != "app.users" || f.column == "note"),
+        "{:#?}",
+        again.findings
+    );
+
+    // A database that is not there, or not visible, is not one without personal data.
+    let mut missing = program("data", &socket(&server));
+    let output = missing
+        .args(["--database", "absent"])
+        .output()
+        .expect("onionskin runs");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+}
+
+/// In the long run ten thousand tables, else some hundred.
+fn many_tables_take_little_memory(kind: Kind) {
+    let Some(server) = Server::start(kind, ServerOptions::default()) else {
+        return;
+    };
+    let tables = if long_run() { 10_000 } else { 100 };
+    let mut root = server.connect();
+    root.must("CREATE DATABASE app");
+    root.must("USE app");
+    for n in 0..tables {
+        root.must(&format!("CREATE TABLE t{n} (id INT PRIMARY KEY, a VARCHAR(20), b INT, c DATE, email VARCHAR(20))"));
+    }
+    let mut command = program("data", &socket(&server));
+    command
+        .args(["--database", "app", "--pace", "100000"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().expect("onionskin runs");
+    let mut most = 0;
+    let status = loop {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        most = most.max(kib.unwrap_or_default());
+        if let Some(status) = child.try_wait().expect("it can be waited for") {
+            break status;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    };
+    assert_eq!(status.code(), Some(1));
+    announce(&format!("{tables} tables: {} MiB at most", most >> 10));
+    assert!(most < 128 << 10, "{most} KiB");
 }

@@ -12,7 +12,8 @@ const STYLE: &str = include_str!("report.css");
 /// Lines of evidence that are shown at once; the others unfold.
 const AT_ONCE: usize = 10;
 /// Nothing is loaded, and nothing runs, whatever a name may say.
-const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
 
 /// The whole page.
 pub fn html(document: &Document) -> String {
@@ -26,12 +27,7 @@ pub fn html(document: &Document) -> String {
         escape(&document.summary)
     );
     for (name, value) in &document.facts {
-        let _ = write!(
-            page,
-            "<dt>{}</dt><dd>{}</dd>",
-            escape(name),
-            escape(value)
-        );
+        let _ = write!(page, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(value));
     }
     page += "</dl></header><main>";
     for section in &document.sections {

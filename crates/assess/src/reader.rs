@@ -101,9 +101,8 @@ impl Reader {
 
     /// Rows as they are.
     pub fn raw(&mut self, sql: &str) -> Result<Result<Vec<Texts>, Refusal>, AssessError> {
-        let text = |cell: Option<Vec<u8>>| {
-            cell.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        };
+        let text =
+            |cell: Option<Vec<u8>>| cell.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let rows = |answer: Answer| {
             let rows = answer.rows.into_iter();
             rows.map(|row| row.into_iter().map(text).collect())
@@ -130,9 +129,8 @@ impl Reader {
         let rows = |answer: Answer| {
             let Answer { names, rows, .. } = answer;
             let row = |row: Vec<Option<Vec<u8>>>| {
-                let text = |c: Option<Vec<u8>>| {
-                    shown(&String::from_utf8_lossy(&c.unwrap_or_default()))
-                };
+                let text =
+                    |c: Option<Vec<u8>>| shown(&String::from_utf8_lossy(&c.unwrap_or_default()));
                 names
                     .iter()
                     .map(|name| shown(&name.to_lowercase()))

@@ -23,7 +23,8 @@ pub(super) fn luhn(digits: &[u8]) -> bool {
 /// Payment cards: 13 to 19 digits that begin as a network's do.
 pub(super) fn card(digits: &[u8]) -> bool {
     let first = number(digits.get(..4).unwrap_or_default());
-    let begins = matches!(first, 3000..=3999 | 4000..=4999 | 5000..=5899 | 6000..=6999 | 2221..=2720);
+    let begins =
+        matches!(first, 3000..=3999 | 4000..=4999 | 5000..=5899 | 6000..=6999 | 2221..=2720);
     (13..=19).contains(&digits.len()) && begins && varied(digits) && luhn(digits)
 }
 
@@ -35,7 +36,11 @@ pub(super) fn iban(text: &str) -> bool {
         && bytes.len() <= 34
         && bytes[..2].iter().all(u8::is_ascii_uppercase)
         && bytes[2..4].iter().all(u8::is_ascii_digit);
-    if !is_head || !bytes.iter().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase()) {
+    if !is_head
+        || !bytes
+            .iter()
+            .all(|b| b.is_ascii_digit() || b.is_ascii_uppercase())
+    {
         return false;
     }
     let turned = bytes[4..].iter().chain(&bytes[..4]);
@@ -86,7 +91,11 @@ fn varied(digits: &[u8]) -> bool {
 }
 
 fn weighted(digits: &[u8], weights: &[u32]) -> u32 {
-    digits.iter().zip(weights).map(|(d, w)| u32::from(*d) * w).sum()
+    digits
+        .iter()
+        .zip(weights)
+        .map(|(d, w)| u32::from(*d) * w)
+        .sum()
 }
 
 fn is_day(month: u64, day: u64) -> bool {
@@ -111,14 +120,17 @@ fn china(text: &str) -> bool {
 /// Sixteen characters; those at odd places count by a table.
 fn italy(text: &str) -> bool {
     const ODD: [u32; 26] = [
-        1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23,
+        1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24,
+        23,
     ];
     let bytes = text.as_bytes();
     let is_form = bytes.len() == 16
         && bytes[..6].iter().all(u8::is_ascii_uppercase)
         && b"ABCDEHLMPRST".contains(&bytes[8])
         && bytes[11].is_ascii_uppercase()
-        && bytes.iter().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
+        && bytes
+            .iter()
+            .all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
     if !is_form {
         return false;
     }
@@ -153,15 +165,17 @@ fn spain(text: &str) -> bool {
     if !all.iter().all(u8::is_ascii_digit) {
         return false;
     }
-    let number = all.iter().fold(0_usize, |n, b| n * 10 + usize::from(b - b'0'));
+    let number = all
+        .iter()
+        .fold(0_usize, |n, b| n * 10 + usize::from(b - b'0'));
     b"TRWAGMYFPDXBNJZSQVHLCKE"[number % 23] == bytes[8]
 }
 
 /// DDMMYY, a sign of the century, three digits and a character.
 fn finland(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let is_form = (bytes.len() == 11 || bytes.len() == 10)
-        && bytes[..6].iter().all(u8::is_ascii_digit);
+    let is_form =
+        (bytes.len() == 11 || bytes.len() == 10) && bytes[..6].iter().all(u8::is_ascii_digit);
     if !is_form {
         return false;
     }
@@ -174,7 +188,10 @@ fn finland(text: &str) -> bool {
     if !rest[..3].iter().all(u8::is_ascii_digit) {
         return false;
     }
-    let number = bytes[..6].iter().chain(&rest[..3]).fold(0_usize, |n, b| n * 10 + usize::from(b - b'0'));
+    let number = bytes[..6]
+        .iter()
+        .chain(&rest[..3])
+        .fold(0_usize, |n, b| n * 10 + usize::from(b - b'0'));
     let (day, month) = (number / 10_000_000, number / 100_000 % 100);
     is_day(month as u64, day as u64) && b"0123456789ABCDEFHJKLMNPRSTUVWXY"[number % 31] == rest[3]
 }
@@ -245,7 +262,13 @@ fn turkey(digits: &[u8]) -> bool {
     if digits.len() != 11 || digits[0] == 0 {
         return false;
     }
-    let sum = |from: usize| -> i32 { digits[from..9].iter().step_by(2).map(|d| i32::from(*d)).sum() };
+    let sum = |from: usize| -> i32 {
+        digits[from..9]
+            .iter()
+            .step_by(2)
+            .map(|d| i32::from(*d))
+            .sum()
+    };
     let tenth = (sum(0) * 7 - sum(1)).rem_euclid(10);
     let last = digits[..10].iter().map(|d| i32::from(*d)).sum::<i32>() % 10;
     tenth == i32::from(digits[9]) && last == i32::from(digits[10])
@@ -256,7 +279,9 @@ fn brazil(digits: &[u8]) -> bool {
     let check = |weights: &[u32]| {
         let rest = weighted(digits, weights) % 11;
         let digit = if rest < 2 { 0 } else { 11 - rest };
-        digits.get(weights.len()).is_some_and(|d| u32::from(*d) == digit)
+        digits
+            .get(weights.len())
+            .is_some_and(|d| u32::from(*d) == digit)
     };
     match digits.len() {
         11 => check(&[10, 9, 8, 7, 6, 5, 4, 3, 2]) && check(&[11, 10, 9, 8, 7, 6, 5, 4, 3, 2]),
@@ -308,10 +333,14 @@ fn india(digits: &[u8]) -> bool {
         (false, true) => (a - 5 + 5 - b) % 5 + 5,
         (false, false) => (a + 5 - b) % 5,
     };
-    let check = digits.iter().rev().enumerate().fold(0, |check, (at, digit)| {
-        let turned = (0..at % 8).fold(*digit, |d, _| TURN[usize::from(d)]);
-        multiply(check, turned)
-    });
+    let check = digits
+        .iter()
+        .rev()
+        .enumerate()
+        .fold(0, |check, (at, digit)| {
+            let turned = (0..at % 8).fold(*digit, |d, _| TURN[usize::from(d)]);
+            multiply(check, turned)
+        });
     check == 0
 }
 
@@ -331,7 +360,10 @@ mod tests {
             .map(|b| b.is_ascii_digit().then(|| b - b'0'))
             .collect();
         let found = countries(text, digits.as_deref());
-        found.iter().map(|c| c.split(':').next().unwrap_or_default()).collect()
+        found
+            .iter()
+            .map(|c| c.split(':').next().unwrap_or_default())
+            .collect()
     }
 
     /// Examples that the issuers publish, or that are made up by their rules elsewhere.
@@ -370,7 +402,11 @@ mod tests {
             let digits: Vec<u8> = number.bytes().map(|b| b - b'0').collect();
             assert!(card(&digits), "{number}");
         }
-        for number in ["GB82WEST12345698765432", "DE89370400440532013000", "NO9386011117947"] {
+        for number in [
+            "GB82WEST12345698765432",
+            "DE89370400440532013000",
+            "NO9386011117947",
+        ] {
             assert!(iban(number), "{number}");
         }
     }
@@ -404,8 +440,14 @@ mod tests {
         for _ in 0..10_000 {
             let mut digits = Vec::new();
             for _ in 0..11 {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                digits.push(u8::try_from(state >> 33).map_or(0, |d| d % 10).max(((state >> 40) % 10) as u8));
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                digits.push(
+                    u8::try_from(state >> 33)
+                        .map_or(0, |d| d % 10)
+                        .max(((state >> 40) % 10) as u8),
+                );
             }
             let text: String = digits.iter().map(|d| char::from(b'0' + d)).collect();
             passed += usize::from(!countries(&text, Some(&digits)).is_empty());

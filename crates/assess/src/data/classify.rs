@@ -30,8 +30,8 @@ impl TypeClass {
     /// By `information_schema.COLUMNS.DATA_TYPE`.
     pub fn of(data_type: &str) -> Self {
         match data_type.to_lowercase().as_str() {
-            "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum" | "set" | "inet4"
-            | "inet6" | "uuid" => Self::Text,
+            "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum"
+            | "set" | "inet4" | "inet6" | "uuid" => Self::Text,
             "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" => Self::Whole,
             "date" | "datetime" | "timestamp" => Self::Date,
             "json" => Self::Json,
@@ -90,7 +90,10 @@ impl Tally {
     /// Values of a kind, whatever else is known of them. A value counts once.
     fn of(&self, kind: Kind) -> usize {
         let counts = self.shapes.iter().filter(|((k, _), _)| *k == kind);
-        counts.map(|(_, count)| *count).sum::<usize>().min(self.values)
+        counts
+            .map(|(_, count)| *count)
+            .sum::<usize>()
+            .min(self.values)
     }
 
     /// The most frequent form, if most values have it.
@@ -114,7 +117,9 @@ pub struct Judged {
 /// What the column holds, or nothing.
 pub fn judge(name: &str, class: TypeClass, tally: &Tally) -> Option<Judged> {
     let said = words::said(name).filter(|(kind, ..)| fits(*kind, class));
-    let seen = seen(class, tally, said.map(|(kind, ..)| kind));
+    let seen = seen(class, tally, said.map(|(kind, ..)| kind))
+        // Firms and products are named after people.
+        .filter(|seen| !(seen.kind == Kind::Name && words::is_of_thing(name)));
     let (kind, confidence) = match (said, &seen) {
         (None, None) => return None,
         (None, Some(seen)) => (seen.kind, seen.confidence),
@@ -123,7 +128,9 @@ pub fn judge(name: &str, class: TypeClass, tally: &Tally) -> Option<Judged> {
             Weight::Weak => (kind, seen.confidence),
         },
         // Check digits know better than names.
-        (Some(_), Some(seen)) if seen.confidence == Confidence::Certain => (seen.kind, seen.confidence),
+        (Some(_), Some(seen)) if seen.confidence == Confidence::Certain => {
+            (seen.kind, seen.confidence)
+        }
         (Some((kind, Weight::Strong, _)), _) => (kind, by_name(kind, tally)?),
         (Some((_, Weight::Weak, _)), Some(seen)) if seen.confidence >= Confidence::Likely => {
             (seen.kind, seen.confidence)
@@ -131,13 +138,26 @@ pub fn judge(name: &str, class: TypeClass, tally: &Tally) -> Option<Judged> {
         (Some((kind, Weight::Weak, _)), _) => {
             let speaks_against = kind != Kind::FreeText && tally.values >= ENOUGH;
             match speaks_against {
-                true => return seen.map(|seen| told(seen.kind, seen.confidence, None, tally, &seen)),
+                true => {
+                    return seen.map(|seen| told(seen.kind, seen.confidence, None, tally, &seen));
+                }
                 false => (kind, Confidence::Possible),
             }
         }
     };
-    let none = Seen { kind, confidence, count: 0, details: Vec::new() };
-    Some(told(kind, confidence, said, tally, seen.as_ref().unwrap_or(&none)))
+    let none = Seen {
+        kind,
+        confidence,
+        count: 0,
+        details: Vec::new(),
+    };
+    Some(told(
+        kind,
+        confidence,
+        said,
+        tally,
+        seen.as_ref().unwrap_or(&none),
+    ))
 }
 
 /// Whether a value of the type can be of the kind.
@@ -149,7 +169,13 @@ fn fits(kind: Kind, class: TypeClass) -> bool {
         TypeClass::Date => kind == Kind::BirthDate,
         TypeClass::Whole => matches!(
             kind,
-            Kind::Card | Kind::National | Kind::Phone | Kind::Ip | Kind::Trait | Kind::Secret | Kind::Place
+            Kind::Card
+                | Kind::National
+                | Kind::Phone
+                | Kind::Ip
+                | Kind::Trait
+                | Kind::Secret
+                | Kind::Place
         ),
         TypeClass::Other => matches!(kind, Kind::Secret | Kind::Trait | Kind::Ip | Kind::Place),
     }
@@ -222,12 +248,19 @@ fn of_kind(kind: Kind, tally: &Tally, is_named: bool) -> Option<Seen> {
         _ => tally.of(kind),
     };
     let share = tally.share(count);
-    let strong = details.iter().filter(|(detail, _)| *detail != WEAK).map(|(_, c)| *c).sum::<usize>();
+    let strong = details
+        .iter()
+        .filter(|(detail, _)| *detail != WEAK)
+        .map(|(_, c)| *c)
+        .sum::<usize>();
     let confidence = match kind {
         _ if count == 0 => return None,
         Kind::Email | Kind::Iban | Kind::Ip if enough && share >= 0.8 => Confidence::Certain,
         Kind::Card if tally.values >= MANY && share >= 0.8 => Confidence::Certain,
         Kind::Card if enough && share >= 0.8 => Confidence::Likely,
+        // One of ten random numbers passes, if it begins so.
+        Kind::Card if tally.values >= MANY && share >= 0.3 => Confidence::Possible,
+        Kind::Card => return None,
         Kind::National => return national(tally, &details, is_named),
         Kind::Secret if enough && share >= 0.8 => Confidence::Likely,
         Kind::Phone if enough && tally.share(strong) >= 0.8 => Confidence::Likely,
@@ -256,7 +289,10 @@ fn of_kind(kind: Kind, tally: &Tally, is_named: bool) -> Option<Seen> {
         kind,
         confidence,
         count,
-        details: details.filter(|d| !d.is_empty() && *d != WEAK).take(3).collect(),
+        details: details
+            .filter(|d| !d.is_empty() && *d != WEAK)
+            .take(3)
+            .collect(),
     })
 }
 
@@ -264,7 +300,10 @@ fn of_kind(kind: Kind, tally: &Tally, is_named: bool) -> Option<Seen> {
 /// eleven with one check digit, so that ten values pass with a chance of one in a thousand million.
 fn national(tally: &Tally, details: &[(&'static str, usize)], is_named: bool) -> Option<Seen> {
     let best = details.first()?.1;
-    let country = details.iter().filter(|(_, count)| *count == best).map(|(country, _)| *country);
+    let country = details
+        .iter()
+        .filter(|(_, count)| *count == best)
+        .map(|(country, _)| *country);
     // Among equals the order of `countries`: those with more check digits and dates go first.
     let country = country.min_by_key(|country| rank(country))?;
     let share = tally.share(best);
@@ -289,10 +328,28 @@ fn national(tally: &Tally, details: &[(&'static str, usize)], is_named: bool) ->
 
 fn rank(country: &str) -> usize {
     const ORDER: [&str; 17] = [
-        "China", "Italy", "Spain", "Finland", "France", "South Korea", "Switzerland", "Belgium", "Norway", "Turkey",
-        "Brazil", "Poland", "Sweden", "Germany", "India", "Netherlands", "United States",
+        "China",
+        "Italy",
+        "Spain",
+        "Finland",
+        "France",
+        "South Korea",
+        "Switzerland",
+        "Belgium",
+        "Norway",
+        "Turkey",
+        "Brazil",
+        "Poland",
+        "Sweden",
+        "Germany",
+        "India",
+        "Netherlands",
+        "United States",
     ];
-    ORDER.iter().position(|known| country.starts_with(known)).unwrap_or(ORDER.len())
+    ORDER
+        .iter()
+        .position(|known| country.starts_with(known))
+        .unwrap_or(ORDER.len())
 }
 
 /// Dates that are spread over lives: begun long ago, none to come, over more than thirty years.
@@ -326,7 +383,10 @@ fn told(
             true => String::new(),
             false => format!(" ({})", seen.details.join("; ")),
         };
-        evidence.push(format!("{} of {} values look so{details}", seen.count, tally.values));
+        evidence.push(format!(
+            "{} of {} values look so{details}",
+            seen.count, tally.values
+        ));
     } else {
         evidence.push(match tally.values {
             0 => "no values were there to look at".into(),
@@ -357,23 +417,56 @@ mod tests {
 
     #[test]
     fn names_and_values_are_weighed() {
-        let mails = ["a@example.org", "b.c@example.org", "d@example.net", "e@example.org", "f@example.com"];
+        let mails = [
+            "a@example.org",
+            "b.c@example.org",
+            "d@example.net",
+            "e@example.org",
+            "f@example.com",
+        ];
         let email = |confidence| Some((Kind::Email, confidence));
-        assert_eq!(of("c1", TypeClass::Text, &mails), email(Confidence::Certain));
+        assert_eq!(
+            of("c1", TypeClass::Text, &mails),
+            email(Confidence::Certain)
+        );
         assert_eq!(of("email", TypeClass::Text, &[]), email(Confidence::Likely));
-        assert_eq!(of("email", TypeClass::Whole, &[]), None, "a number is no address");
+        assert_eq!(
+            of("email", TypeClass::Whole, &[]),
+            None,
+            "a number is no address"
+        );
         let words = ["yes", "no", "yes", "no", "maybe"];
-        assert_eq!(of("email", TypeClass::Text, &words), None, "values speak against it");
-        assert_eq!(of("name", TypeClass::Text, &["red", "green", "blue", "grey", "pink"]), None);
-        assert_eq!(of("name", TypeClass::Text, &[]), Some((Kind::Name, Confidence::Possible)));
+        assert_eq!(
+            of("email", TypeClass::Text, &words),
+            None,
+            "values speak against it"
+        );
+        assert_eq!(
+            of(
+                "name",
+                TypeClass::Text,
+                &["red", "green", "blue", "grey", "pink"]
+            ),
+            None
+        );
+        assert_eq!(
+            of("name", TypeClass::Text, &[]),
+            Some((Kind::Name, Confidence::Possible))
+        );
     }
 
     #[test]
     fn check_digits_are_certain_and_few_values_are_not() {
         let cpf = "11144477735";
         let national = |confidence| Some((Kind::National, confidence));
-        assert_eq!(of("c1", TypeClass::Text, &[cpf; 12]), national(Confidence::Certain));
-        assert_eq!(of("c1", TypeClass::Text, &[cpf; 6]), national(Confidence::Likely));
+        assert_eq!(
+            of("c1", TypeClass::Text, &[cpf; 12]),
+            national(Confidence::Certain)
+        );
+        assert_eq!(
+            of("c1", TypeClass::Text, &[cpf; 6]),
+            national(Confidence::Likely)
+        );
         assert_eq!(of("c1", TypeClass::Text, &[cpf]), None);
     }
 
@@ -385,6 +478,9 @@ mod tests {
         }
         let judged = judge("email", TypeClass::Text, &tally).expect("found");
         let told = judged.evidence.join("\n");
-        assert!(!told.contains("canary") && told.contains("a.a@a.a"), "{told}");
+        assert!(
+            !told.contains("canary") && told.contains("a.a@a.a"),
+            "{told}"
+        );
     }
 }

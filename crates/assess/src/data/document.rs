@@ -81,12 +81,21 @@ mod tests {
     #[test]
     fn paths_are_counted_and_bounded() {
         let mut paths = Paths::default();
-        assert!(paths.add(r#"{"user": {"email": "a@example.org", "tags": ["x", "y"]}, "n": 1, "b": true}"#));
+        assert!(
+            paths.add(
+                r#"{"user": {"email": "a@example.org", "tags": ["x", "y"]}, "n": 1, "b": true}"#
+            )
+        );
         assert!(!paths.add("no document"));
-        let found: Vec<(&str, &str, usize)> = paths.each().map(|(p, l, t)| (p, l, t.values())).collect();
+        let found: Vec<(&str, &str, usize)> =
+            paths.each().map(|(p, l, t)| (p, l, t.values())).collect();
         assert_eq!(
             found,
-            [("$.n", "n", 1), ("$.user.email", "email", 1), ("$.user.tags[*]", "tags", 2)]
+            [
+                ("$.n", "n", 1),
+                ("$.user.email", "email", 1),
+                ("$.user.tags[*]", "tags", 2)
+            ]
         );
         let wide: Vec<String> = (0..10_000).map(|n| format!("\"k{n}\": \"v\"")).collect();
         assert!(paths.add(&format!("{{{}}}", wide.join(","))));

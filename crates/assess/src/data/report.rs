@@ -107,7 +107,12 @@ impl DataReport {
 
     /// One sentence.
     pub fn summary(&self) -> String {
-        let of = |confidence| self.findings.iter().filter(|f| f.confidence == confidence).count();
+        let of = |confidence| {
+            self.findings
+                .iter()
+                .filter(|f| f.confidence == confidence)
+                .count()
+        };
         let hidden = match self.left_out.len() {
             0 => String::new(),
             _ => format!("; {} not looked at", count(self.left_out.len(), "part")),
@@ -155,7 +160,10 @@ impl DataReport {
         }
         let command = |(table, columns): (&str, Vec<String>)| {
             let columns = shell_word(&columns.join("; "));
-            format!("onionskin migrate {} --encrypt {columns}", shell_word(table))
+            format!(
+                "onionskin migrate {} --encrypt {columns}",
+                shell_word(table)
+            )
         };
         by_table.into_iter().map(command).collect()
     }
@@ -227,7 +235,10 @@ impl DataReport {
                         count(self.rows, "row")
                     ),
                 ),
-                fact("made", format!("{}, onionskin {}", self.made, self.onionskin)),
+                fact(
+                    "made",
+                    format!("{}, onionskin {}", self.made, self.onionskin),
+                ),
             ],
             sections,
         }

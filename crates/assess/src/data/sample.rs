@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use onionskin_schema::{
-    COLUMNS_QUERY_FIELDS, ColumnRow, COMMENT_MARK, KeyRole, Table, identifier, tables_from_rows,
+    COLUMNS_QUERY_FIELDS, COMMENT_MARK, ColumnRow, KeyRole, Table, identifier, tables_from_rows,
 };
 
 use super::{
@@ -50,13 +50,20 @@ pub(super) fn assess(request: &Request) -> Result<DataReport, AssessError> {
         )));
     }
     let pause = Duration::from_secs(1) / request.pace.max(1);
-    for name in names.into_iter().filter_map(|row| row.into_iter().next().flatten()) {
+    for name in names
+        .into_iter()
+        .filter_map(|row| row.into_iter().next().flatten())
+    {
         look(&mut reader, request, &name, &mut report)?;
         report.tables += 1;
         thread::sleep(pause);
     }
     report.findings.sort_by(|a, b| {
-        (std::cmp::Reverse(a.confidence), &a.table, a.kind).cmp(&(std::cmp::Reverse(b.confidence), &b.table, b.kind))
+        (std::cmp::Reverse(a.confidence), &a.table, a.kind).cmp(&(
+            std::cmp::Reverse(b.confidence),
+            &b.table,
+            b.kind,
+        ))
     });
     Ok(report)
 }
@@ -96,14 +103,21 @@ fn look(
     };
     report.sealed += table.protected_columns().count();
     if table.damaged.is_some() || rows.iter().any(|r| is_damaged(r, table)) {
-        report.left_out.push(format!("{}: its protected columns are not understood", shown(name)));
+        report.left_out.push(format!(
+            "{}: its protected columns are not understood",
+            shown(name)
+        ));
     }
     let mut candidates: Vec<Candidate<'_>> = table
         .columns
         .iter()
         .filter(|column| column.protection.is_none())
         .map(|column| {
-            let data_type = column.type_text.split(['(', ' ']).next().unwrap_or_default();
+            let data_type = column
+                .type_text
+                .split(['(', ' '])
+                .next()
+                .unwrap_or_default();
             Candidate {
                 name: &column.name,
                 class: TypeClass::of(data_type),
@@ -280,7 +294,9 @@ fn policy(
 ) -> Option<String> {
     let is_worth = confidence >= Confidence::Likely && !candidate.auto_increment;
     let names = [request.database.as_str(), table, candidate.name];
-    let is_plain = names.iter().all(|name| !name.contains('*') && shown(name) == *name);
+    let is_plain = names
+        .iter()
+        .all(|name| !name.contains('*') && shown(name) == *name);
     (is_worth && is_plain).then(|| format!("{} = []", super::report::toml_key(candidate.name)))
 }
 

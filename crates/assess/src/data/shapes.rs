@@ -46,15 +46,24 @@ pub(super) fn shapes(value: &str) -> Vec<Shape> {
         // A fraction is no number of anybody's.
         let is_fraction = text.matches('.').count() == 1 && text.parse::<f64>().is_ok();
         if !is_fraction {
-            let whole = if text.len() == 11 { text.to_uppercase() } else { dense.clone() };
+            let whole = if text.len() == 11 {
+                text.to_uppercase()
+            } else {
+                dense.clone()
+            };
             let mut countries = check_digits::countries(&dense, digits.as_deref());
             countries.extend(check_digits::countries(&whole, None));
             countries.dedup();
-            found.extend(countries.into_iter().map(|country| (Kind::National, country)));
+            found.extend(
+                countries
+                    .into_iter()
+                    .map(|country| (Kind::National, country)),
+            );
             if is_ssn(text) {
                 found.push((Kind::National, "United States: SSN, by its form alone"));
-            }
-            if let Some(what) = phone(text) {
+            } else if !digits.as_deref().is_some_and(is_book)
+                && let Some(what) = phone(text)
+            {
                 found.push((Kind::Phone, what));
             }
         }
@@ -73,7 +82,10 @@ pub(super) fn shapes(value: &str) -> Vec<Shape> {
     }
     if is_prose(text) {
         found.push((Kind::FreeText, ""));
-        if text.split_whitespace().any(|word| is_email(word.trim_matches(|c: char| !c.is_alphanumeric()))) {
+        if text
+            .split_whitespace()
+            .any(|word| is_email(word.trim_matches(|c: char| !c.is_alphanumeric())))
+        {
             found.push((Kind::Email, "within a text"));
         }
     }
@@ -85,9 +97,8 @@ fn is_email(text: &str) -> bool {
         return false;
     };
     let is_local = |c: char| c.is_alphanumeric() || "!#$%&'*+/=?^_`{|}~.-".contains(c);
-    let is_label = |label: &str| {
-        !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-')
-    };
+    let is_label =
+        |label: &str| !label.is_empty() && label.chars().all(|c| c.is_alphanumeric() || c == '-');
     let top = domain.rsplit('.').next().unwrap_or_default();
     !local.is_empty()
         && text.len() <= 254
@@ -110,7 +121,11 @@ pub(super) fn year(text: &str) -> Option<u32> {
     let [first, second, third] = parts.as_slice() else {
         return None;
     };
-    let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse::<u32>().ok())?;
+    let number = |text: &str| {
+        text.bytes()
+            .all(|b| b.is_ascii_digit())
+            .then(|| text.parse::<u32>().ok())?
+    };
     let (year, month, day) = match (first.len(), third.len()) {
         (4, 1..=2) => (number(first)?, number(second)?, number(third)?),
         (1..=2, 4) => (number(third)?, number(second)?, number(first)?),
@@ -125,15 +140,31 @@ fn is_ssn(text: &str) -> bool {
     let [area, group, serial] = parts.as_slice() else {
         return false;
     };
-    let is = |part: &str, length: usize| part.len() == length && part.bytes().all(|b| b.is_ascii_digit());
+    let is = |part: &str, length: usize| {
+        part.len() == length && part.bytes().all(|b| b.is_ascii_digit())
+    };
     is(area, 3) && is(group, 2) && is(serial, 4) && *area != "000" && *area != "666"
+}
+
+/// ISBN-13: an EAN of the land of books.
+fn is_book(digits: &[u8]) -> bool {
+    let weighted = digits
+        .iter()
+        .enumerate()
+        .map(|(at, d)| u32::from(*d) * if at % 2 == 0 { 1 } else { 3 });
+    digits.len() == 13
+        && (digits.starts_with(&[9, 7, 8]) || digits.starts_with(&[9, 7, 9]))
+        && weighted.sum::<u32>().is_multiple_of(10)
 }
 
 /// 7 to 15 digits, and something that says how they are meant.
 fn phone(text: &str) -> Option<&'static str> {
     let text = text.split(['x', 'X']).next().unwrap_or_default().trim();
     let digits = text.chars().filter(char::is_ascii_digit).count();
-    let is_form = (7..=15).contains(&digits) && text.chars().all(|c| c.is_ascii_digit() || " -().+/".contains(c));
+    let is_form = (7..=15).contains(&digits)
+        && text
+            .chars()
+            .all(|c| c.is_ascii_digit() || " -().+/".contains(c));
     if !is_form || text.chars().skip(1).any(|c| c == '+') {
         return None;
     }
@@ -142,7 +173,10 @@ fn phone(text: &str) -> Option<&'static str> {
     if is_bare && digits == 11 && bytes[0] == b'1' && (b'3'..=b'9').contains(&bytes[1]) {
         return Some("China: mobile number");
     }
-    let groups = text.split(|c: char| !c.is_ascii_digit()).filter(|g| !g.is_empty()).count();
+    let groups = text
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|g| !g.is_empty())
+        .count();
     match text.starts_with('+') || text.starts_with("00") && groups > 1 {
         true => Some("international"),
         false if is_bare && bytes[0] != b'0' => None,
@@ -186,7 +220,9 @@ fn secret(text: &str) -> Option<&'static str> {
     if text.len() < 20 {
         return None;
     }
-    let begins = |(begin, length, _): &&(&str, usize, &str)| text.starts_with(begin) && text.len() >= *length;
+    let begins = |(begin, length, _): &&(&str, usize, &str)| {
+        text.starts_with(begin) && text.len() >= *length
+    };
     if let Some((_, _, what)) = BEGIN.iter().find(begins) {
         return Some(what);
     }
@@ -202,7 +238,8 @@ fn secret(text: &str) -> Option<&'static str> {
         text.bytes().any(|b| b.is_ascii_uppercase()),
         text.bytes().any(|b| b.is_ascii_digit()),
     ];
-    (classes == [true; 3] && entropy(text) > 3.8 && turns(text) * 3 > text.len()).then_some("random")
+    (classes == [true; 3] && entropy(text) > 3.8 && turns(text) * 3 > text.len())
+        .then_some("random")
 }
 
 /// Bits of a character, by how often each stands in the text.
@@ -230,17 +267,77 @@ fn turns(text: &str) -> usize {
         b'0'..=b'9' => 2,
         _ => 3,
     };
-    text.as_bytes().windows(2).filter(|pair| class(pair[0]) != class(pair[1])).count()
+    text.as_bytes()
+        .windows(2)
+        .filter(|pair| class(pair[0]) != class(pair[1]))
+        .count()
 }
 
 /// A number, and a word for a way; in Chinese, both as characters.
 fn is_address(text: &str) -> bool {
     const WAYS: [&str; 62] = [
-        "street", "st", "road", "rd", "avenue", "ave", "lane", "ln", "drive", "dr", "court", "ct", "square", "way",
-        "boulevard", "blvd", "highway", "apt", "suite", "strasse", "straße", "str", "weg", "platz", "allee", "gasse",
-        "ring", "ufer", "rue", "chemin", "impasse", "quai", "place", "cours", "via", "viale", "piazza", "corso",
-        "vicolo", "largo", "calle", "avenida", "paseo", "plaza", "camino", "ronda", "rua", "travessa", "praça",
-        "alameda", "rodovia", "ul", "al", "aleja", "ulica", "plac", "os", "straat", "laan", "gata", "vägen", "katu",
+        "street",
+        "st",
+        "road",
+        "rd",
+        "avenue",
+        "ave",
+        "lane",
+        "ln",
+        "drive",
+        "dr",
+        "court",
+        "ct",
+        "square",
+        "way",
+        "boulevard",
+        "blvd",
+        "highway",
+        "apt",
+        "suite",
+        "strasse",
+        "straße",
+        "str",
+        "weg",
+        "platz",
+        "allee",
+        "gasse",
+        "ring",
+        "ufer",
+        "rue",
+        "chemin",
+        "impasse",
+        "quai",
+        "place",
+        "cours",
+        "via",
+        "viale",
+        "piazza",
+        "corso",
+        "vicolo",
+        "largo",
+        "calle",
+        "avenida",
+        "paseo",
+        "plaza",
+        "camino",
+        "ronda",
+        "rua",
+        "travessa",
+        "praça",
+        "alameda",
+        "rodovia",
+        "ul",
+        "al",
+        "aleja",
+        "ulica",
+        "plac",
+        "os",
+        "straat",
+        "laan",
+        "gata",
+        "vägen",
+        "katu",
     ];
     const ENDS: [&str; 10] = [
         "straße", "strasse", "weg", "platz", "allee", "gasse", "ring", "straat", "gatan", "vägen",
@@ -251,12 +348,20 @@ fn is_address(text: &str) -> bool {
     }
     let is_chinese = text.chars().filter(|c| is_han(*c)).count() >= 4;
     if is_chinese {
-        return ["路", "街", "号", "座", "弄", "县", "区"].iter().filter(|way| text.contains(**way)).count() >= 2;
+        return ["路", "街", "号", "座", "弄", "县", "区"]
+            .iter()
+            .filter(|way| text.contains(**way))
+            .count()
+            >= 2;
     }
     let lower = text.to_lowercase();
-    let mut words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let mut words = lower
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
     let is_way = |word: &str| {
-        let is_compound = ENDS.iter().any(|end| word.len() > end.len() + 2 && word.ends_with(end));
+        let is_compound = ENDS
+            .iter()
+            .any(|end| word.len() > end.len() + 2 && word.ends_with(end));
         WAYS.contains(&word) || is_compound
     };
     let has_number = text.chars().any(|c| c.is_ascii_digit());
@@ -275,6 +380,13 @@ const NAMES: &str = include_str!("names.txt");
 
 static KNOWN: LazyLock<BTreeSet<&str>> = LazyLock::new(|| NAMES.split_whitespace().collect());
 
+/// Words of which one stands in a firm's name.
+const OF_FIRMS: [&str; 28] = [
+    "inc", "llc", "ltd", "plc", "corp", "group", "sons", "partners", "gmbh", "ag", "kg", "ohg",
+    "kgaa", "ev", "stiftung", "sa", "sarl", "sas", "fils", "sl", "spa", "srl", "sas", "figli",
+    "ltda", "filhos", "sp", "fundacja",
+];
+
 /// One to five capitalised words of which one is a frequent name; or a Chinese name.
 fn name(text: &str) -> Option<&'static str> {
     let count = text.chars().count();
@@ -285,11 +397,20 @@ fn name(text: &str) -> Option<&'static str> {
     if count > 60 || text.chars().any(|c| c.is_ascii_digit()) {
         return None;
     }
-    let words: Vec<&str> = text.split([' ', '-', ',', '.']).filter(|w| !w.is_empty()).collect();
-    let small = ["de", "da", "do", "dos", "das", "di", "del", "della", "van", "von", "der", "la", "le", "y", "e"];
-    let is_name = |word: &&str| {
-        word.chars().next().is_some_and(char::is_uppercase) || small.contains(word)
-    };
+    let words: Vec<&str> = text
+        .split([' ', '-', ',', '.'])
+        .filter(|w| !w.is_empty())
+        .collect();
+    let small = [
+        "de", "da", "do", "dos", "das", "di", "del", "della", "van", "von", "der", "la", "le", "y",
+        "e",
+    ];
+    let is_name =
+        |word: &&str| word.chars().next().is_some_and(char::is_uppercase) || small.contains(word);
+    let is_of_firm = |word: &&str| OF_FIRMS.contains(&word.to_lowercase().as_str());
+    if words.iter().any(is_of_firm) {
+        return None;
+    }
     let is_known = |word: &&str| KNOWN.contains(word.to_lowercase().as_str());
     let is_all = (1..=6).contains(&words.len()) && words.iter().all(is_name);
     (is_all && words.iter().any(is_known)).then_some("")
@@ -303,7 +424,9 @@ fn is_icd(text: &str) -> bool {
         && bytes[0] != b'U'
         && bytes[1..3].iter().all(u8::is_ascii_digit)
         && bytes.get(3).is_none_or(|b| *b == b'.')
-        && bytes.get(4..).is_none_or(|rest| rest.iter().all(u8::is_ascii_digit))
+        && bytes
+            .get(4..)
+            .is_none_or(|rest| rest.iter().all(u8::is_ascii_digit))
 }
 
 fn is_prose(text: &str) -> bool {
@@ -383,7 +506,11 @@ mod tests {
         ] {
             assert_eq!(kinds(value), [], "{value}");
         }
-        assert_eq!(kinds("2024-01-02 03:04:05"), [Kind::BirthDate], "a date, and no telephone");
+        assert_eq!(
+            kinds("2024-01-02 03:04:05"),
+            [Kind::BirthDate],
+            "a date, and no telephone"
+        );
     }
 
     #[test]

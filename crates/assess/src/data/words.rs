@@ -87,7 +87,11 @@ const WORDS: &[(Kind, Weight, &str)] = &[
          soyad,customer name,patient name,contact name,person name,employee name,cardholder,account holder,kontoinhaber,\
          xingming,姓名,名字,姓,氏名,이름",
     ),
-    (Kind::Name, Weak, "name,nom,nombre,nome,nazwa,naam,namn,display name,nickname,username,user name,login,ad"),
+    (
+        Kind::Name,
+        Weak,
+        "name,nom,nombre,nome,nazwa,naam,namn,display name,nickname,username,user name,login,ad",
+    ),
     (
         Kind::Place,
         Strong,
@@ -96,7 +100,11 @@ const WORDS: &[(Kind, Weight, &str)] = &[
          miejscowosc,stad,woonplaats,latitude,longitude,geo location,birth place,birthplace,geburtsort,\
          chengshi,youbian,城市,邮编",
     ),
-    (Kind::Place, Weak, "lat,lng,lon,region,state,province,country,county,land,pays,pais,paese,kraj,location,place"),
+    (
+        Kind::Place,
+        Weak,
+        "lat,lng,lon,region,state,province,country,county,land,pays,pais,paese,kraj,location,place",
+    ),
     (
         Kind::Address,
         Strong,
@@ -131,21 +139,44 @@ const WORDS: &[(Kind, Weight, &str)] = &[
 
 /// Names with these words in them are of things.
 const OF_THINGS: &[&str] = &[
-    "file", "table", "column", "product", "event", "host", "domain", "class", "method", "function", "module", "tag",
-    "role", "group", "plan", "status", "type", "company", "brand", "item", "job", "queue", "theme", "template", "field",
-    "plugin", "server", "database", "schema", "index", "currency", "unit", "model", "app", "option", "meta", "mac",
-    "species", "color", "colour", "menu", "page", "category", "firma", "produkt", "produit", "producto", "prodotto",
-    "artikel", "datei",
+    "file", "table", "column", "product", "event", "host", "domain", "class", "method", "function",
+    "module", "tag", "role", "group", "plan", "status", "type", "company", "brand", "item", "job",
+    "queue", "theme", "template", "field", "plugin", "server", "database", "schema", "index",
+    "currency", "unit", "model", "app", "option", "meta", "mac", "species", "color", "colour",
+    "menu", "page", "category", "firma", "produkt", "produit", "producto", "prodotto", "artikel",
+    "datei",
 ];
 
 /// Last words that say something about a value, and are none.
 const ABOUT: &[&str] = &[
-    "at", "count", "id", "sent", "verified", "enabled", "confirmed", "valid", "type", "format", "length", "hash",
-    "provider", "template", "status", "flag", "required", "version", "visible", "expires", "expiry", "attempts",
+    "at",
+    "count",
+    "id",
+    "sent",
+    "verified",
+    "enabled",
+    "confirmed",
+    "valid",
+    "type",
+    "format",
+    "length",
+    "hash",
+    "provider",
+    "template",
+    "status",
+    "flag",
+    "required",
+    "version",
+    "visible",
+    "expires",
+    "expiry",
+    "attempts",
 ];
 
 /// First words of questions.
-const QUESTIONS: &[&str] = &["is", "has", "can", "num", "count", "total", "allow", "send", "enable", "max", "min"];
+const QUESTIONS: &[&str] = &[
+    "is", "has", "can", "num", "count", "total", "allow", "send", "enable", "max", "min",
+];
 
 /// A name's words in small letters without accents.
 fn words(name: &str) -> Vec<String> {
@@ -182,18 +213,29 @@ fn plain(c: char) -> char {
     }
 }
 
+/// Whether a name has a word of things in it.
+pub(super) fn is_of_thing(name: &str) -> bool {
+    words(name)
+        .iter()
+        .any(|word| OF_THINGS.contains(&word.as_str()))
+}
+
 /// What a name says, with the entry that says it.
 pub(super) fn said(name: &str) -> Option<(Kind, Weight, &'static str)> {
     let words = words(name);
     let spaced = format!(" {} ", words.join(" "));
     let has = |entry: &str| match entry.is_ascii() {
-        true => spaced.contains(&format!(" {entry} ")),
+        true => spaced.contains(&format!(" {entry} ")) || spaced.contains(&format!(" {entry}s ")),
         false => name.contains(entry),
     };
     let is_about = words.len() > 1
-        && (words.last().is_some_and(|last| ABOUT.contains(&last.as_str()))
-            || words.first().is_some_and(|first| QUESTIONS.contains(&first.as_str())));
-    let is_of_thing = words.iter().any(|word| OF_THINGS.contains(&word.as_str()));
+        && (words
+            .last()
+            .is_some_and(|last| ABOUT.contains(&last.as_str()))
+            || words
+                .first()
+                .is_some_and(|first| QUESTIONS.contains(&first.as_str())));
+    let is_of_thing = is_of_thing(name);
     let mut best: Option<(Kind, Weight, &'static str)> = None;
     for (kind, weight, entries) in WORDS {
         for entry in entries.split(',').map(str::trim) {
@@ -239,9 +281,14 @@ mod tests {
             ("api_key", Kind::Secret),
             ("ICD10_code", Kind::Health),
             ("plz", Kind::Place),
+            ("phones", Kind::Phone),
         ] {
             let said = said(name);
-            assert_eq!(said.map(|s| (s.0, s.1)), Some((kind, Weight::Strong)), "{name}: {said:?}");
+            assert_eq!(
+                said.map(|s| (s.0, s.1)),
+                Some((kind, Weight::Strong)),
+                "{name}: {said:?}"
+            );
         }
     }
 

@@ -145,7 +145,10 @@ fn rights(reader: &mut Reader, sees_accounts: bool) -> Result<Rights, AssessErro
     for line in &lines {
         let line = cell(line, 0);
         restricted |= line.starts_with("REVOKE ");
-        let Some(list) = line.strip_prefix("GRANT ").and_then(|l| l.split_once(" ON *.* TO ")) else {
+        let Some(list) = line
+            .strip_prefix("GRANT ")
+            .and_then(|l| l.split_once(" ON *.* TO "))
+        else {
             continue;
         };
         words.extend(list.0.split(',').map(|word| word.trim().to_owned()));
@@ -171,11 +174,14 @@ fn tablespaces(reader: &mut Reader) -> Asked<Vec<Tablespace>> {
     let sql = "SELECT NAME, ENCRYPTION_SCHEME, MIN_KEY_VERSION, CURRENT_KEY_VERSION, ROTATING_OR_FLUSHING, SPACE \
                FROM information_schema.INNODB_TABLESPACES_ENCRYPTION";
     let encrypted = rows(reader, sql, needs)?;
-    let all = format!("SELECT NAME, SPACE FROM information_schema.INNODB_SYS_TABLESPACES LIMIT {MAX_ROWS}");
+    let all = format!(
+        "SELECT NAME, SPACE FROM information_schema.INNODB_SYS_TABLESPACES LIMIT {MAX_ROWS}"
+    );
     let (Seen::Known(encrypted), Seen::Known(all)) = (encrypted, rows(reader, &all, needs)?) else {
         return Ok(Seen::Hidden(needs.into()));
     };
-    let by_space: BTreeMap<&str, &Texts> = encrypted.iter().map(|row| (cell(row, 5), row)).collect();
+    let by_space: BTreeMap<&str, &Texts> =
+        encrypted.iter().map(|row| (cell(row, 5), row)).collect();
     let mut found: Vec<Tablespace> = all
         .iter()
         .map(|row| mariadb_tablespace(cell(row, 0), by_space.get(cell(row, 1)).copied()))
@@ -220,8 +226,7 @@ fn mariadb_tablespace(name: &str, encryption: Option<&Texts>) -> Tablespace {
     }
 }
 
-const OWN_DATABASES: &str =
-    "('mysql', 'information_schema', 'performance_schema', 'sys', 'INFORMATION_SCHEMA', 'PERFORMANCE_SCHEMA')";
+const OWN_DATABASES: &str = "('mysql', 'information_schema', 'performance_schema', 'sys', 'INFORMATION_SCHEMA', 'PERFORMANCE_SCHEMA')";
 
 fn foreign_tables(reader: &mut Reader) -> Asked<Vec<ForeignTable>> {
     let sql = format!(
@@ -274,7 +279,10 @@ fn named(row: &[(String, String)], wanted: &str) -> String {
 }
 
 fn consumers(reader: &mut Reader, variables: &BTreeMap<String, String>) -> Asked<Vec<String>> {
-    if variables.get("performance_schema").is_some_and(|on| on == "OFF") {
+    if variables
+        .get("performance_schema")
+        .is_some_and(|on| on == "OFF")
+    {
         return Ok(Seen::Absent);
     }
     let needs = "GRANT SELECT ON performance_schema.*";
@@ -342,7 +350,10 @@ fn keys(reader: &mut Reader, variables: &BTreeMap<String, String>) -> Asked<Vec<
         Seen::Hidden(needs) => return Ok(Seen::Hidden(needs)),
         Seen::Absent => return Ok(Seen::Known(found)),
     };
-    if let Some(name) = pairs.get("Component_name").or(pairs.get("Implementation_name")) {
+    if let Some(name) = pairs
+        .get("Component_name")
+        .or(pairs.get("Implementation_name"))
+    {
         let file = ["Data_file", "Config_file", "Path"]
             .iter()
             .find_map(|key| pairs.get(*key));
@@ -374,7 +385,13 @@ fn accounts(reader: &mut Reader) -> Asked<Vec<Account>> {
     Ok(map(rows(reader, sql, needs)?, |rows| {
         let account = |row: &Texts| {
             let method = cell(row, 2);
-            let by_system = ["auth_socket", "unix_socket", "gssapi", "pam", "authentication_ldap_sasl"];
+            let by_system = [
+                "auth_socket",
+                "unix_socket",
+                "gssapi",
+                "pam",
+                "authentication_ldap_sasl",
+            ];
             Account {
                 name: format!("{}@{}", cell(row, 0), cell(row, 1)),
                 host: cell(row, 1).to_owned(),
@@ -458,7 +475,10 @@ fn replicas(reader: &mut Reader) -> Asked<Vec<String>> {
 }
 
 fn plain_sessions(reader: &mut Reader, variables: &BTreeMap<String, String>) -> Asked<Vec<String>> {
-    if variables.get("performance_schema").is_some_and(|on| on == "OFF") {
+    if variables
+        .get("performance_schema")
+        .is_some_and(|on| on == "OFF")
+    {
         return Ok(Seen::Absent);
     }
     let sql = "SELECT DISTINCT PROCESSLIST_USER, PROCESSLIST_HOST FROM performance_schema.threads \

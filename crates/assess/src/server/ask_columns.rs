@@ -26,7 +26,11 @@ pub(super) fn protected(reader: &mut Reader) -> Result<Seen<Vec<ProtectedTable>>
     let names = match reader.raw(&sql)? {
         Ok(names) => names,
         Err(Refusal::Denied(_)) => return Ok(Seen::Hidden("GRANT SELECT ON *.*".into())),
-        Err(_) => return Ok(Seen::Hidden("an answer of information_schema.COLUMNS".into())),
+        Err(_) => {
+            return Ok(Seen::Hidden(
+                "an answer of information_schema.COLUMNS".into(),
+            ));
+        }
     };
     if names.len() > MAX_TABLES {
         return Ok(Seen::Hidden(format!(
@@ -44,7 +48,9 @@ pub(super) fn protected(reader: &mut Reader) -> Result<Seen<Vec<ProtectedTable>>
     let mut found = Vec::new();
     for some in names.chunks(AT_ONCE) {
         let Ok(mut tables) = some_of(reader, some)? else {
-            return Ok(Seen::Hidden("an answer of information_schema.COLUMNS".into()));
+            return Ok(Seen::Hidden(
+                "an answer of information_schema.COLUMNS".into(),
+            ));
         };
         let made = made(reader, some)?;
         for table in &mut tables {
@@ -76,7 +82,9 @@ fn some_of(
     Ok(rows.map(|rows| {
         let rows = rows.iter().map(|row| ColumnRow::of(row));
         let tables = tables_from_rows(rows, |_, _| true);
-        let kept = tables.iter().filter(|t| t.is_protected() || t.damaged.is_some());
+        let kept = tables
+            .iter()
+            .filter(|t| t.is_protected() || t.damaged.is_some());
         kept.filter(|t| !t.view).map(told).collect()
     }))
 }

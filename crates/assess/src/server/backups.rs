@@ -26,7 +26,11 @@ pub(super) fn look(folder: &Path) -> Result<Vec<BackupFile>, AssessError> {
             Ok(entries) => entries,
             Err(source) if depth == 0 => return Err(AssessError::file(place)(source)),
             Err(error) => {
-                found.push(file(folder, &place, BackupKind::Unreadable(error.to_string())));
+                found.push(file(
+                    folder,
+                    &place,
+                    BackupKind::Unreadable(error.to_string()),
+                ));
                 continue;
             }
         };
@@ -79,7 +83,10 @@ fn head(path: &Path) -> std::io::Result<Vec<u8>> {
 fn kind_of(head: &[u8]) -> BackupKind {
     const FOREIGN: [(&[u8], &str); 5] = [
         (b"age-encryption.org/", "encrypted by age"),
-        (b"Salted__", "encrypted by openssl enc, which does not authenticate"),
+        (
+            b"Salted__",
+            "encrypted by openssl enc, which does not authenticate",
+        ),
         (b"-----BEGIN PGP MESSAGE", "encrypted by PGP"),
         (b"\x84\x5e", "encrypted by PGP, by its first bytes"),
         (b"\x85\x02\x0c", "encrypted by PGP, by its first bytes"),
@@ -91,7 +98,10 @@ fn kind_of(head: &[u8]) -> BackupKind {
         (b"BZh", "bzip2, not encrypted"),
         (b"\x04\x22\x4d\x18", "lz4, not encrypted"),
         (b"PK\x03\x04", "zip, taken as plain"),
-        (b"XBSTCK01", "a stream of xtrabackup or mariadb-backup, not encrypted"),
+        (
+            b"XBSTCK01",
+            "a stream of xtrabackup or mariadb-backup, not encrypted",
+        ),
         (b"-- MySQL dump", "a dump, not encrypted"),
         (b"-- MariaDB dump", "a dump, not encrypted"),
         (b"/*M!999999", "a dump, not encrypted"),
@@ -139,13 +149,17 @@ mod tests {
         fs::write(folder.path().join("e.age"), b"age-encryption.org/v1\n").expect("written");
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("f")).expect("a link");
         let found = look(folder.path()).expect("looked at");
-        let kinds: Vec<(&str, &BackupKind)> = found.iter().map(|f| (f.name.as_str(), &f.kind)).collect();
+        let kinds: Vec<(&str, &BackupKind)> =
+            found.iter().map(|f| (f.name.as_str(), &f.kind)).collect();
         assert_eq!(kinds[0], ("2024/a.sealed", &BackupKind::Sealed));
         assert_eq!(kinds[1], ("2024/b.sql", &BackupKind::Plain("text")));
         assert!(matches!(kinds[2], ("c.gz", BackupKind::Plain(_))));
         assert_eq!(kinds[3], ("d", &BackupKind::Unknown));
         assert!(matches!(kinds[4], ("e.age", BackupKind::Foreign(_))));
-        assert!(matches!(kinds[5], ("f", BackupKind::Unreadable(_))), "links are not followed");
+        assert!(
+            matches!(kinds[5], ("f", BackupKind::Unreadable(_))),
+            "links are not followed"
+        );
         assert!(look(&folder.path().join("g")).is_err());
     }
 }

@@ -281,7 +281,12 @@ mod tests {
             fs::write(&path, bytes).expect("written");
             log_file(&path, "binlog.000001".into())
         };
-        let plain = [b"\xfebin".to_vec(), event(15, 1_700_000_000, 80), event(163, 0, 10)].concat();
+        let plain = [
+            b"\xfebin".to_vec(),
+            event(15, 1_700_000_000, 80),
+            event(163, 0, 10),
+        ]
+        .concat();
         let file = read(&plain).expect("a log");
         assert!(!file.encrypted);
         assert_eq!(file.begun, Some(1_700_000_000));
@@ -300,7 +305,11 @@ mod tests {
         assert_eq!(is_data_directory(folder.path(), &facts), None);
         assert_eq!(is_data_directory(Path::new("/etc"), &facts), None);
         fs::write(folder.path().join("ibdata1"), "x").expect("written");
-        fs::write(folder.path().join("auto.cnf"), "[auto]\nserver-uuid=abc-1\n").expect("written");
+        fs::write(
+            folder.path().join("auto.cnf"),
+            "[auto]\nserver-uuid=abc-1\n",
+        )
+        .expect("written");
         assert_eq!(is_data_directory(folder.path(), &facts), Some(true));
         facts.variables.insert("server_uuid".into(), "abc-2".into());
         assert_eq!(is_data_directory(folder.path(), &facts), Some(false));

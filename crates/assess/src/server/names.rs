@@ -13,7 +13,10 @@ pub(super) fn leftover(name: &str) -> Option<&'static str> {
         ("_onionskin_old", "the rows before an onionskin migrate"),
         ("_onionskin_new", "an unfinished onionskin migrate"),
         ("_onionskin_trial", "an unfinished onionskin migrate"),
-        ("_onionskin", "the progress of an unfinished onionskin migrate"),
+        (
+            "_onionskin",
+            "the progress of an unfinished onionskin migrate",
+        ),
     ];
     if let Some((_, what)) = ours.iter().find(|(end, _)| lower.ends_with(end)) {
         return Some(what);
@@ -31,9 +34,11 @@ pub(super) fn leftover(name: &str) -> Option<&'static str> {
         }
     }
     let stem = lower.trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
-    let is_copy = ["_old", "_bak", "_backup", "_bkp", "_copy", "_orig", "_tmp", "_save"]
-        .iter()
-        .any(|end| stem.ends_with(end));
+    let is_copy = [
+        "_old", "_bak", "_backup", "_bkp", "_copy", "_orig", "_tmp", "_save",
+    ]
+    .iter()
+    .any(|end| stem.ends_with(end));
     is_copy.then_some("a copy, by its name")
 }
 
@@ -42,7 +47,10 @@ fn is_ours(trigger: &str) -> bool {
     let Some((_, end)) = trigger.rsplit_once("_onionskin_") else {
         return false;
     };
-    matches!(end, "gi" | "gu" | "gd") || end.strip_prefix('t').is_some_and(|n| n.parse::<u32>().is_ok())
+    matches!(end, "gi" | "gu" | "gd")
+        || end
+            .strip_prefix('t')
+            .is_some_and(|n| n.parse::<u32>().is_ok())
 }
 
 /// Tables and triggers that look so.
@@ -57,9 +65,14 @@ pub(super) fn leftovers(reader: &mut Reader) -> Result<Seen<Vec<String>>, Assess
     let tables = match reader.rows(&sql)? {
         Ok(rows) => rows,
         Err(Refusal::Denied(_)) => return Ok(Seen::Hidden(needs.into())),
-        Err(_) => return Ok(Seen::Hidden("an answer of information_schema.TABLES".into())),
+        Err(_) => {
+            return Ok(Seen::Hidden(
+                "an answer of information_schema.TABLES".into(),
+            ));
+        }
     };
-    let text = |row: &[Option<String>], at: usize| row.get(at).cloned().flatten().unwrap_or_default();
+    let text =
+        |row: &[Option<String>], at: usize| row.get(at).cloned().flatten().unwrap_or_default();
     let mut found: Vec<String> = tables
         .iter()
         .filter_map(|row| {
@@ -98,7 +111,14 @@ mod tests {
         ] {
             assert!(leftover(name).is_some(), "{name}");
         }
-        for name in ["users", "threshold", "folder", "household", "unfold", "news"] {
+        for name in [
+            "users",
+            "threshold",
+            "folder",
+            "household",
+            "unfold",
+            "news",
+        ] {
             assert!(leftover(name).is_none(), "{name}");
         }
         assert!(is_ours("users_onionskin_gi") && is_ours("users_onionskin_t0"));

@@ -39,7 +39,9 @@ fn drop_it(reader: &mut Reader, request: &Request, database: &str) -> Result<(),
     }
     let mut again = Reader::connect_for_writing(&request.connect)?;
     run(&mut again, &sql).map_err(|error| {
-        AssessError::Plant(format!("{database} is still there, drop it yourself: {error}"))
+        AssessError::Plant(format!(
+            "{database} is still there, drop it yourself: {error}"
+        ))
     })
 }
 
@@ -61,7 +63,10 @@ fn look(
         &format!("INSERT INTO {database}.planted VALUES (1, '{text}')"),
     )?;
     // Pages reach the file when they please, or when the table is made ready for a copy.
-    run(reader, &format!("FLUSH TABLES {database}.planted FOR EXPORT"))?;
+    run(
+        reader,
+        &format!("FLUSH TABLES {database}.planted FOR EXPORT"),
+    )?;
     let searched = search(&Texts::one("the planted text", &text), facts, request.pace);
     run(reader, "UNLOCK TABLES")?;
     searched

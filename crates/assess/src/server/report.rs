@@ -109,7 +109,10 @@ impl ServerReport {
                 fact("address", &self.address),
                 fact("account", &self.account),
                 fact("connection", link),
-                fact("made", &format!("{}, onionskin {}", self.made, self.onionskin)),
+                fact(
+                    "made",
+                    &format!("{}, onionskin {}", self.made, self.onionskin),
+                ),
             ],
             sections,
         }
@@ -117,7 +120,11 @@ impl ServerReport {
 
     /// What to do first: the severe findings, by name.
     fn first_things(&self) -> Section {
-        let mut open: Vec<&Finding> = self.findings.iter().filter(|f| f.state == State::Open).collect();
+        let mut open: Vec<&Finding> = self
+            .findings
+            .iter()
+            .filter(|f| f.state == State::Open)
+            .collect();
         open.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
         let row = |finding: &&Finding| {
             vec![
@@ -130,10 +137,13 @@ impl ServerReport {
         Section {
             title: "Open, the most severe first".into(),
             prose: vec![
-                "What is said here is what the server says, but for what was read in its files.".into(),
+                "What is said here is what the server says, but for what was read in its files."
+                    .into(),
             ],
             grid: Some(Grid {
-                heads: ["severity", "what", "code", "seen"].map(str::to_owned).to_vec(),
+                heads: ["severity", "what", "code", "seen"]
+                    .map(str::to_owned)
+                    .to_vec(),
                 rows: open.iter().map(row).collect(),
                 omitted: 0,
             }),
@@ -153,7 +163,11 @@ impl ServerReport {
     fn columns(&self) -> Section {
         const MAX_ROWS: usize = 1_000;
         let row = |table: &ProtectedTable| {
-            vec![table.name.clone(), table.sealed.join(", "), table.plain.join(", ")]
+            vec![
+                table.name.clone(),
+                table.sealed.join(", "),
+                table.plain.join(", "),
+            ]
         };
         Section {
             title: "Tables with protected columns".into(),

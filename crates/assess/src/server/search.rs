@@ -115,7 +115,9 @@ pub(super) fn search(texts: &Texts, facts: &Facts, pace: u32) -> Result<Searched
         left_out: texts.left_out.clone(),
         ..Searched::default()
     };
-    searched.left_out.extend(left_out.iter().map(|line| shown(line)));
+    searched
+        .left_out
+        .extend(left_out.iter().map(|line| shown(line)));
     let mut pace = Pace::new(pace);
     for path in files {
         let name = path.strip_prefix(&machine.data).unwrap_or(&path);
@@ -214,7 +216,11 @@ mod tests {
         let data = folder.path().join("data");
         fs::create_dir_all(data.join("app")).expect("folders");
         let values = folder.path().join("values");
-        fs::write(&values, "Anna Example\r\nabc\n\nMüller-Lüdenscheidt\nnot there\n").expect("written");
+        fs::write(
+            &values,
+            "Anna Example\r\nabc\n\nMüller-Lüdenscheidt\nnot there\n",
+        )
+        .expect("written");
         // Across the border of two pieces, twice; and in another character set.
         let file = [&vec![b'x'; PIECE - 5][..], b"Anna Example, Anna Example"].concat();
         fs::write(data.join("app/users.ibd"), file).expect("written");
@@ -255,6 +261,10 @@ mod tests {
         for _ in 0..11 {
             pace.read(PIECE);
         }
-        assert!(begun.elapsed() >= Duration::from_millis(95), "{:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() >= Duration::from_millis(95),
+            "{:?}",
+            begun.elapsed()
+        );
     }
 }

@@ -67,7 +67,9 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// Those that can log in.
 fn able(accounts: &[Account]) -> impl Iterator<Item = &Account> {
-    accounts.iter().filter(|account| !account.locked && !account.role)
+    accounts
+        .iter()
+        .filter(|account| !account.locked && !account.role)
 }
 
 /// `'app'@'%'` of `app@%`. Both servers write names so.
@@ -96,7 +98,9 @@ fn without_password(facts: &Facts) -> Verdict {
 
 fn from_anywhere(facts: &Facts) -> Verdict {
     known(&facts.accounts, "", |accounts| {
-        let is_wide = |host: &str| host.is_empty() || host.contains('%') || host.contains('_') || host.contains('/');
+        let is_wide = |host: &str| {
+            host.is_empty() || host.contains('%') || host.contains('_') || host.contains('/')
+        };
         let open: Vec<&Account> = able(accounts).filter(|a| is_wide(&a.host)).collect();
         let Some(first) = open.first() else {
             return Verdict::closed("every account names its hosts");
@@ -123,13 +127,26 @@ fn holders(facts: &Facts, privileges: &[&str]) -> Result<Vec<(String, String)>, 
     };
     // A locked account may be a role whose privileges others have, so only the servers' own are
     // left out.
-    let own = ["mysql.sys", "mysql.session", "mysql.infoschema", "mariadb.sys"];
+    let own = [
+        "mysql.sys",
+        "mysql.session",
+        "mysql.infoschema",
+        "mariadb.sys",
+    ];
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for grant in grants {
-        let user = grant.grantee.trim_start_matches('\'').split('\'').next().unwrap_or_default();
+        let user = grant
+            .grantee
+            .trim_start_matches('\'')
+            .split('\'')
+            .next()
+            .unwrap_or_default();
         if privileges.contains(&grant.privilege.as_str()) && !own.contains(&user) {
             let place = format!("{} on {}", grant.privilege, grant.on);
-            found.entry(grant.grantee.clone()).or_default().insert(place);
+            found
+                .entry(grant.grantee.clone())
+                .or_default()
+                .insert(place);
         }
     }
     const MAX_PLACES: usize = 6;
@@ -153,7 +170,10 @@ fn judged(facts: &Facts, privileges: &[&str], severity: Severity, reason: &str) 
         return Verdict::closed("no account but the server's own");
     };
     let mend = format!("REVOKE {} ON *.* FROM {first};", privileges[0]);
-    let lines = found.iter().map(|(who, what)| format!("{who}: {what}")).collect();
+    let lines = found
+        .iter()
+        .map(|(who, what)| format!("{who}: {what}"))
+        .collect();
     Verdict::open(severity, reason, lines, mend)
 }
 
@@ -192,13 +212,35 @@ fn files(facts: &Facts) -> Verdict {
     );
     let place = facts.variable("secure_file_priv");
     match (verdict, place) {
-        (Verdict::Open { reason, mut evidence, mend, needs, .. }, Some(place)) => {
-            evidence.push(format!("secure_file_priv = {}", if place.is_empty() { "'' (anywhere)" } else { place }));
+        (
+            Verdict::Open {
+                reason,
+                mut evidence,
+                mend,
+                needs,
+                ..
+            },
+            Some(place),
+        ) => {
+            evidence.push(format!(
+                "secure_file_priv = {}",
+                if place.is_empty() {
+                    "'' (anywhere)"
+                } else {
+                    place
+                }
+            ));
             let severity = match place {
                 "" => Severity::Medium,
                 _ => Severity::Low,
             };
-            Verdict::Open { severity, reason, evidence, mend, needs }
+            Verdict::Open {
+                severity,
+                reason,
+                evidence,
+                mend,
+                needs,
+            }
         }
         (verdict, _) => verdict,
     }
@@ -268,7 +310,10 @@ mod tests {
     fn account(name: &str, without_password: bool, locked: bool) -> Account {
         Account {
             name: name.into(),
-            host: name.rsplit_once('@').map(|(_, host)| host.into()).unwrap_or_default(),
+            host: name
+                .rsplit_once('@')
+                .map(|(_, host)| host.into())
+                .unwrap_or_default(),
             method: "caching_sha2_password".into(),
             without_password,
             locked,
@@ -314,7 +359,10 @@ mod tests {
             panic!("open");
         };
         assert_eq!(evidence, ["'app'@'%': ALTER on app.*, DROP on app.*"]);
-        let Verdict::Open { evidence, severity, .. } = files(&facts) else {
+        let Verdict::Open {
+            evidence, severity, ..
+        } = files(&facts)
+        else {
             panic!("open");
         };
         assert_eq!(evidence[1], "secure_file_priv = '' (anywhere)");

@@ -20,7 +20,10 @@ fn line(file: &BackupFile) -> Option<(Severity, String)> {
         BackupKind::Sealed => None,
         BackupKind::Plain(what) => Some((Severity::High, format!("{name}: {what}"))),
         BackupKind::Foreign(what) => Some((Severity::Low, format!("{name}: {what}"))),
-        BackupKind::Unknown => Some((Severity::Medium, format!("{name}: of an unknown kind, and so taken as plain"))),
+        BackupKind::Unknown => Some((
+            Severity::Medium,
+            format!("{name}: of an unknown kind, and so taken as plain"),
+        )),
         BackupKind::Unreadable(_) => None,
     }
 }
@@ -36,10 +39,14 @@ fn backups(facts: &Facts) -> Verdict {
             _ => None,
         })
         .collect();
-    let hidden = (!unreadable.is_empty()).then(|| format!("permission to read {}", unreadable.join("; ")));
+    let hidden =
+        (!unreadable.is_empty()).then(|| format!("permission to read {}", unreadable.join("; ")));
     let open: Vec<(Severity, String)> = files.iter().filter_map(line).collect();
     let verdict = match open.iter().map(|(severity, _)| *severity).max() {
-        None => Verdict::closed(format!("{} sealed by onionskin", count(files.len() - unreadable.len(), "file"))),
+        None => Verdict::closed(format!(
+            "{} sealed by onionskin",
+            count(files.len() - unreadable.len(), "file")
+        )),
         Some(severity) => Verdict::open(
             severity,
             "Whoever has a plain backup has the data, also what was plain before a migration. Other programs' \
@@ -67,7 +74,10 @@ mod tests {
         };
         facts.backups = Some(vec![file("a", BackupKind::Sealed)]);
         assert!(matches!(backups(&facts), Verdict::Closed(_)));
-        facts.backups = Some(vec![file("a", BackupKind::Sealed), file("b", BackupKind::Unknown)]);
+        facts.backups = Some(vec![
+            file("a", BackupKind::Sealed),
+            file("b", BackupKind::Unknown),
+        ]);
         assert!(matches!(backups(&facts), Verdict::Open { .. }));
         facts.backups = Some(vec![file("a", BackupKind::Unreadable("denied".into()))]);
         assert!(matches!(backups(&facts), Verdict::NotVisible { .. }));

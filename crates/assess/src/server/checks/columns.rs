@@ -36,7 +36,10 @@ fn any(facts: &Facts) -> Verdict {
             Seen::Known(tables) => tables,
             _ => return Verdict::hidden("GRANT SELECT ON *.*"),
         };
-        let all = format!("{} of {tables} visible tables have protected columns", protected.len());
+        let all = format!(
+            "{} of {tables} visible tables have protected columns",
+            protected.len()
+        );
         let verdict = match (protected.is_empty(), tables) {
             (false, _) => Verdict::closed(all),
             (true, 0) => Verdict::closed("there are no tables"),
@@ -53,8 +56,10 @@ fn any(facts: &Facts) -> Verdict {
 
 fn beside(facts: &Facts) -> Verdict {
     known(&facts.protected, "", |protected| {
-        let with_plain: Vec<&ProtectedTable> =
-            protected.iter().filter(|table| !table.plain.is_empty()).collect();
+        let with_plain: Vec<&ProtectedTable> = protected
+            .iter()
+            .filter(|table| !table.plain.is_empty())
+            .collect();
         let line = |table: &&ProtectedTable| {
             format!(
                 "{}: sealed {}; plain {}",
@@ -89,10 +94,16 @@ fn migrate(table: &ProtectedTable) -> String {
 
 fn damaged(facts: &Facts) -> Verdict {
     known(&facts.protected, "", |protected| {
-        let damaged: Vec<&ProtectedTable> =
-            protected.iter().filter(|table| table.damaged.is_some()).collect();
+        let damaged: Vec<&ProtectedTable> = protected
+            .iter()
+            .filter(|table| table.damaged.is_some())
+            .collect();
         let line = |table: &&ProtectedTable| {
-            format!("{}: {}", table.name, table.damaged.as_deref().unwrap_or_default())
+            format!(
+                "{}: {}",
+                table.name,
+                table.damaged.as_deref().unwrap_or_default()
+            )
         };
         let verdict = match damaged.first() {
             None => Verdict::closed("no definition is damaged, as the server shows them"),
@@ -102,7 +113,11 @@ fn damaged(facts: &Facts) -> Verdict {
                     Severity::High,
                     "The proxy refuses these tables. Somebody has changed their definitions past it.",
                     damaged.iter().map(line).collect(),
-                    format!("SHOW CREATE TABLE {}.{};", identifier(database), identifier(name)),
+                    format!(
+                        "SHOW CREATE TABLE {}.{};",
+                        identifier(database),
+                        identifier(name)
+                    ),
                 )
             }
         };

@@ -75,7 +75,11 @@ pub(super) const CHECKS: &[Check] = &[
 const DISK: &str = "Whoever has a disk, a snapshot of it or a copy of the file reads every plain column, and what \
                     was plain before.";
 
-fn of_kind(facts: &Facts, kind: SpaceKind, judge: impl FnOnce(Vec<&Tablespace>) -> Verdict) -> Verdict {
+fn of_kind(
+    facts: &Facts,
+    kind: SpaceKind,
+    judge: impl FnOnce(Vec<&Tablespace>) -> Verdict,
+) -> Verdict {
     known(&facts.tablespaces, "", |all| {
         judge(all.iter().filter(|space| space.kind == kind).collect())
     })
@@ -96,7 +100,12 @@ fn judged(spaces: &[&Tablespace], severity: Severity, reason: &str, mend: String
     match plain.is_empty() {
         true if spaces.is_empty() => Verdict::closed("there are none"),
         true => Verdict::Closed(spaces.iter().map(line).collect()),
-        false => Verdict::open(severity, reason, plain.into_iter().map(line).collect(), mend),
+        false => Verdict::open(
+            severity,
+            reason,
+            plain.into_iter().map(line).collect(),
+            mend,
+        ),
     }
 }
 
@@ -131,7 +140,9 @@ fn new_tables(facts: &Facts) -> Verdict {
     must_be_on(facts, name, |seen| {
         let mend = match facts.is_mariadb() {
             true => "innodb_encrypt_tables = FORCE\ninnodb_encryption_threads = 4",
-            false => "SET PERSIST default_table_encryption = ON;\nSET PERSIST table_encryption_privilege_check = ON;",
+            false => {
+                "SET PERSIST default_table_encryption = ON;\nSET PERSIST table_encryption_privilege_check = ON;"
+            }
         };
         Verdict::open(
             Severity::Low,
@@ -151,7 +162,10 @@ fn other_engines(facts: &Facts) -> Verdict {
             .map(|table| format!("{}: {}", table.name, table.engine))
             .collect();
         let verdict = match open.is_empty() {
-            true => Verdict::closed(format!("{} outside of InnoDB", count(tables.len(), "table"))),
+            true => Verdict::closed(format!(
+                "{} outside of InnoDB",
+                count(tables.len(), "table")
+            )),
             false => Verdict::open(
                 Severity::Medium,
                 "The server encrypts no files of these engines, or is not told to.",
@@ -202,7 +216,9 @@ fn undo(facts: &Facts) -> Verdict {
             false => Verdict::open(
                 Severity::Medium,
                 REASON,
-                vec![format!("innodb_undo_tablespaces = {separate}, and they are not encrypted")],
+                vec![format!(
+                    "innodb_undo_tablespaces = {separate}, and they are not encrypted"
+                )],
                 "innodb_encrypt_tables = ON\ninnodb_encryption_threads = 4",
             ),
         }
@@ -228,7 +244,10 @@ fn redo(facts: &Facts) -> Verdict {
 }
 
 fn doublewrite(facts: &Facts) -> Verdict {
-    if facts.variable("innodb_doublewrite").is_some_and(|v| v.eq_ignore_ascii_case("OFF")) {
+    if facts
+        .variable("innodb_doublewrite")
+        .is_some_and(|v| v.eq_ignore_ascii_case("OFF"))
+    {
         return Verdict::closed("innodb_doublewrite = OFF");
     }
     known(&facts.tablespaces, "", |spaces| {
@@ -248,12 +267,15 @@ fn doublewrite(facts: &Facts) -> Verdict {
     })
 }
 
-const IN_MEMORY: &str = "put tmpdir on an encrypted file system, or on one in memory:\ntmpdir = /dev/shm/mysql";
+const IN_MEMORY: &str =
+    "put tmpdir on an encrypted file system, or on one in memory:\ntmpdir = /dev/shm/mysql";
 
 fn temporary_tables(facts: &Facts) -> Verdict {
     const REASON: &str = "What a statement sorts, groups or joins is written there, and not wiped.";
     if !facts.is_mariadb() {
-        let dir = facts.variable("innodb_temp_tablespaces_dir").unwrap_or("the data directory");
+        let dir = facts
+            .variable("innodb_temp_tablespaces_dir")
+            .unwrap_or("the data directory");
         return Verdict::open(
             Severity::Low,
             "MySQL encrypts the temporary tables that it makes by itself only where their session asks for it. \
@@ -268,7 +290,10 @@ fn temporary_tables(facts: &Facts) -> Verdict {
         .filter(|name| facts.variable(name).is_some() && !facts.is_on(name))
         .map(|name| format!("{name} = OFF"))
         .collect();
-    match (off.is_empty(), names.iter().all(|n| facts.variable(n).is_some())) {
+    match (
+        off.is_empty(),
+        names.iter().all(|n| facts.variable(n).is_some()),
+    ) {
         (true, true) => Verdict::closed("both kinds are encrypted"),
         (true, false) => Verdict::hidden("a server that shows its variables"),
         (false, _) => Verdict::open(
@@ -285,10 +310,18 @@ fn temporary_files(facts: &Facts) -> Verdict {
     if facts.machine.as_ref().is_ok_and(|m| m.temporary_in_memory) {
         return Verdict::closed("tmpdir is in memory; swap is not looked at");
     }
-    let tmpdir = format!("tmpdir = {}", facts.variable("tmpdir").unwrap_or("not shown"));
+    let tmpdir = format!(
+        "tmpdir = {}",
+        facts.variable("tmpdir").unwrap_or("not shown")
+    );
     if facts.is_mariadb() {
         return must_be_on(facts, "encrypt_tmp_files", |seen| {
-            Verdict::open(Severity::Low, REASON, vec![seen, tmpdir], "encrypt_tmp_files = ON")
+            Verdict::open(
+                Severity::Low,
+                REASON,
+                vec![seen, tmpdir],
+                "encrypt_tmp_files = ON",
+            )
         });
     }
     // Percona Server has the option under this name.
@@ -306,9 +339,9 @@ fn temporary_files(facts: &Facts) -> Verdict {
 fn permissions(facts: &Facts) -> Verdict {
     match &facts.machine {
         Err(needs) => Verdict::hidden(needs.clone()),
-        Ok(machine) if machine.readable.is_empty() => {
-            Verdict::closed("the data directory and the logs outside of it are for their owner and group")
-        }
+        Ok(machine) if machine.readable.is_empty() => Verdict::closed(
+            "the data directory and the logs outside of it are for their owner and group",
+        ),
         Ok(machine) => Verdict::open(
             Severity::High,
             "Every user of the machine can read them.",
@@ -320,7 +353,12 @@ fn permissions(facts: &Facts) -> Verdict {
             machine
                 .readable
                 .iter()
-                .map(|(path, _)| format!("chmod o-rwx {}", crate::text::shell_word(&path.to_string_lossy())))
+                .map(|(path, _)| {
+                    format!(
+                        "chmod o-rwx {}",
+                        crate::text::shell_word(&path.to_string_lossy())
+                    )
+                })
                 .collect::<Vec<_>>()
                 .join("\n"),
         ),
@@ -383,9 +421,14 @@ mod tests {
         assert!(matches!(undo(&facts), Verdict::Closed(_)));
         facts.tablespaces = Seen::Known(vec![system(false)]);
         assert!(matches!(undo(&facts), Verdict::Open { .. }));
-        facts.variables.insert("innodb_undo_tablespaces".into(), "3".into());
+        facts
+            .variables
+            .insert("innodb_undo_tablespaces".into(), "3".into());
         facts.tablespaces = Seen::Known(vec![system(true)]);
-        assert!(matches!(undo(&facts), Verdict::Open { .. }), "silent ones are plain");
+        assert!(
+            matches!(undo(&facts), Verdict::Open { .. }),
+            "silent ones are plain"
+        );
     }
 
     #[test]

@@ -26,7 +26,12 @@ fn none(facts: &Facts) -> Verdict {
     known(&facts.keys, "", |keys| {
         let active: Vec<&KeyPlace> = keys.iter().filter(|key| key.active).collect();
         match active.is_empty() {
-            false => Verdict::Closed(active.iter().map(|key| format!("{} is active", key.name)).collect()),
+            false => Verdict::Closed(
+                active
+                    .iter()
+                    .map(|key| format!("{} is active", key.name))
+                    .collect(),
+            ),
             true => Verdict::open(
                 Severity::Low,
                 "Without a keyring or a key management plugin the server can encrypt nothing of its own: what the \
@@ -36,8 +41,12 @@ fn none(facts: &Facts) -> Verdict {
                     None => vec!["no component or plugin is active".into()],
                 },
                 match facts.is_mariadb() {
-                    true => "plugin_load_add = file_key_management\nfile_key_management_filename = /PATH/OUTSIDE/OF/THE/DATA/keys",
-                    false => "mysqld.my beside the program: { \"components\": \"file://component_keyring_file\" }",
+                    true => {
+                        "plugin_load_add = file_key_management\nfile_key_management_filename = /PATH/OUTSIDE/OF/THE/DATA/keys"
+                    }
+                    false => {
+                        "mysqld.my beside the program: { \"components\": \"file://component_keyring_file\" }"
+                    }
                 },
             ),
         }
@@ -55,20 +64,30 @@ fn place(facts: &Facts) -> Verdict {
             return Verdict::NotHere("the server has no keys".into());
         }
         if files.is_empty() {
-            let names: Vec<String> = keys.iter().map(|key| format!("{}: not in a file", key.name)).collect();
+            let names: Vec<String> = keys
+                .iter()
+                .map(|key| format!("{}: not in a file", key.name))
+                .collect();
             return Verdict::Closed(names);
         }
-        let data = facts.variable("datadir").unwrap_or_default().trim_end_matches('/');
+        let data = facts
+            .variable("datadir")
+            .unwrap_or_default()
+            .trim_end_matches('/');
         let mut evidence = Vec::new();
         let mut is_bad = false;
         for file in &files {
-            let looked_at = facts
-                .machine
-                .as_ref()
-                .ok()
-                .and_then(|machine| machine.keys.iter().find(|key| key.path.as_os_str() == *file));
+            let looked_at = facts.machine.as_ref().ok().and_then(|machine| {
+                machine
+                    .keys
+                    .iter()
+                    .find(|key| key.path.as_os_str() == *file)
+            });
             let inside = looked_at.map_or(
-                !data.is_empty() && file.strip_prefix(data).is_some_and(|rest| rest.starts_with('/')),
+                !data.is_empty()
+                    && file
+                        .strip_prefix(data)
+                        .is_some_and(|rest| rest.starts_with('/')),
                 |key| key.in_data_directory,
             );
             if inside {
@@ -79,7 +98,9 @@ fn place(facts: &Facts) -> Verdict {
                 && mode & 0o007 != 0
             {
                 is_bad = true;
-                evidence.push(format!("{file} can be read by every user of the machine: {mode:03o}"));
+                evidence.push(format!(
+                    "{file} can be read by every user of the machine: {mode:03o}"
+                ));
             }
         }
         let hidden = facts.missing_machine();

@@ -17,8 +17,13 @@ fn leftovers(facts: &Facts) -> Verdict {
     known(&facts.leftovers, "", |found| {
         let protected = facts.protected.known();
         let is_of_protected = |line: &String| {
-            let base = line.split(": ").next().and_then(|n| n.strip_suffix("_onionskin_old"));
-            base.is_some_and(|base| protected.is_some_and(|all| all.iter().any(|table| table.name == base)))
+            let base = line
+                .split(": ")
+                .next()
+                .and_then(|n| n.strip_suffix("_onionskin_old"));
+            base.is_some_and(|base| {
+                protected.is_some_and(|all| all.iter().any(|table| table.name == base))
+            })
         };
         let severity = match found.iter().any(is_of_protected) {
             true => Severity::High,

@@ -95,22 +95,27 @@ fn binary_log(facts: &Facts) -> Verdict {
 fn old_binary_logs(facts: &Facts) -> Verdict {
     let purge = "PURGE BINARY LOGS BEFORE NOW();";
     let on_disk = facts.machine.as_ref().ok().map(|machine| &machine.logs);
-    known(&facts.binary_logs, "the server writes no binary log", |logs| {
-        let oldest_table = facts.protected.known().and_then(|tables| {
-            tables.iter().filter_map(|table| table.made).max()
-        });
-        let mut evidence = Vec::new();
-        let mut hidden = None;
-        for log in logs {
-            let file = on_disk.and_then(|files| files.iter().find(|file| file.name == log.name));
-            let encrypted = log.encrypted.or(file.map(|file| file.encrypted));
-            let begun = file.and_then(|file| file.begun);
-            match encrypted {
-                None => hidden = facts.missing_machine(),
-                Some(true) => {}
-                Some(false) => evidence.push(format!("{}: not encrypted", log.name)),
-            }
-            match (oldest_table, begun) {
+    known(
+        &facts.binary_logs,
+        "the server writes no binary log",
+        |logs| {
+            let oldest_table = facts
+                .protected
+                .known()
+                .and_then(|tables| tables.iter().filter_map(|table| table.made).max());
+            let mut evidence = Vec::new();
+            let mut hidden = None;
+            for log in logs {
+                let file =
+                    on_disk.and_then(|files| files.iter().find(|file| file.name == log.name));
+                let encrypted = log.encrypted.or(file.map(|file| file.encrypted));
+                let begun = file.and_then(|file| file.begun);
+                match encrypted {
+                    None => hidden = facts.missing_machine(),
+                    Some(true) => {}
+                    Some(false) => evidence.push(format!("{}: not encrypted", log.name)),
+                }
+                match (oldest_table, begun) {
                 (Some(made), Some(begun)) if begun < made => evidence.push(format!(
                     "{}: begun before the latest protected table was made, so it may hold that table's values from before",
                     log.name
@@ -118,19 +123,20 @@ fn old_binary_logs(facts: &Facts) -> Verdict {
                 (Some(_), None) => hidden = facts.missing_machine().or(hidden),
                 _ => {}
             }
-        }
-        let verdict = match evidence.is_empty() {
-            true => Verdict::closed(crate::text::count(logs.len(), "file")),
-            false => Verdict::open(
-                Severity::Medium,
-                "A file keeps what it was written with: encryption that is turned on later does not reach it, \
+            }
+            let verdict = match evidence.is_empty() {
+                true => Verdict::closed(crate::text::count(logs.len(), "file")),
+                false => Verdict::open(
+                    Severity::Medium,
+                    "A file keeps what it was written with: encryption that is turned on later does not reach it, \
                  and what was plain before a migration stands in it. Replicas and backups have copies.",
-                evidence,
-                purge,
-            ),
-        };
-        verdict.seen_in_part(hidden)
-    })
+                    evidence,
+                    purge,
+                ),
+            };
+            verdict.seen_in_part(hidden)
+        },
+    )
 }
 
 fn row_statements(facts: &Facts) -> Verdict {
@@ -202,22 +208,32 @@ fn general_log(facts: &Facts) -> Verdict {
 }
 
 fn slow_log(facts: &Facts) -> Verdict {
-    statement_log(facts, "slow_query_log", "slow_query_log_file", Severity::Medium)
+    statement_log(
+        facts,
+        "slow_query_log",
+        "slow_query_log_file",
+        Severity::Medium,
+    )
 }
 
 fn log_tables(facts: &Facts) -> Verdict {
-    known(&facts.logged_in_tables, "", |tables| match tables.is_empty() {
-        true => Verdict::closed("mysql.general_log and mysql.slow_log are empty"),
-        false => Verdict::open(
-            Severity::Medium,
-            "What was logged stays when the log is turned off, and is in every dump of mysql.",
-            tables.iter().map(|table| format!("{table} has rows")).collect(),
-            tables
-                .iter()
-                .map(|table| format!("TRUNCATE TABLE {table};"))
-                .collect::<Vec<_>>()
-                .join("\n"),
-        ),
+    known(&facts.logged_in_tables, "", |tables| {
+        match tables.is_empty() {
+            true => Verdict::closed("mysql.general_log and mysql.slow_log are empty"),
+            false => Verdict::open(
+                Severity::Medium,
+                "What was logged stays when the log is turned off, and is in every dump of mysql.",
+                tables
+                    .iter()
+                    .map(|table| format!("{table} has rows"))
+                    .collect(),
+                tables
+                    .iter()
+                    .map(|table| format!("TRUNCATE TABLE {table};"))
+                    .collect::<Vec<_>>()
+                    .join("\n"),
+            ),
+        }
     })
 }
 
@@ -238,15 +254,23 @@ fn raw(facts: &Facts) -> Verdict {
 
 fn error_log(facts: &Facts) -> Verdict {
     let mut evidence = Vec::new();
-    for name in ["innodb_print_all_deadlocks", "log_statements_unsafe_for_binlog"] {
+    for name in [
+        "innodb_print_all_deadlocks",
+        "log_statements_unsafe_for_binlog",
+    ] {
         let applies = name != "log_statements_unsafe_for_binlog"
-            || facts.variable("binlog_format").is_some_and(|f| !f.eq_ignore_ascii_case("ROW"));
+            || facts
+                .variable("binlog_format")
+                .is_some_and(|f| !f.eq_ignore_ascii_case("ROW"));
         if applies && facts.is_on(name) {
             evidence.push(format!("{name} = ON"));
         }
     }
     let path = facts.variable("log_error").unwrap_or("not shown");
-    match (evidence.is_empty(), facts.variable("innodb_print_all_deadlocks")) {
+    match (
+        evidence.is_empty(),
+        facts.variable("innodb_print_all_deadlocks"),
+    ) {
         (true, None) => Verdict::hidden("a server that shows its variables"),
         (true, Some(_)) => Verdict::closed(format!("log_error = {path}")),
         (false, _) => {
@@ -268,9 +292,7 @@ fn audit_plugins(facts: &Facts) -> Verdict {
         let writing: Vec<String> = plugins
             .iter()
             .filter(|name| !harmless.contains(&name.to_lowercase().as_str()))
-            .filter(|name| {
-                *name != "SERVER_AUDIT" || facts.is_on("server_audit_logging")
-            })
+            .filter(|name| *name != "SERVER_AUDIT" || facts.is_on("server_audit_logging"))
             .map(|name| format!("{name} is active"))
             .collect();
         match writing.is_empty() {
@@ -304,16 +326,27 @@ mod tests {
 
     #[test]
     fn a_log_into_nothing_is_closed() {
-        let on = |output| facts(Family::MySql, &[("general_log", "ON"), ("log_output", output)]);
+        let on = |output| {
+            facts(
+                Family::MySql,
+                &[("general_log", "ON"), ("log_output", output)],
+            )
+        };
         assert!(matches!(general_log(&on("NONE")), Verdict::Closed(_)));
         for output in ["FILE", "TABLE", "FILE,TABLE"] {
-            assert!(matches!(general_log(&on(output)), Verdict::Open { .. }), "{output}");
+            assert!(
+                matches!(general_log(&on(output)), Verdict::Open { .. }),
+                "{output}"
+            );
         }
     }
 
     #[test]
     fn logs_from_before_a_migration_are_told_where_it_can_be_told() {
-        let mut facts = facts(Family::MariaDb, &[("log_bin", "ON"), ("encrypt_binlog", "ON")]);
+        let mut facts = facts(
+            Family::MariaDb,
+            &[("log_bin", "ON"), ("encrypt_binlog", "ON")],
+        );
         let log = |name: &str| BinaryLog {
             name: name.into(),
             encrypted: None,

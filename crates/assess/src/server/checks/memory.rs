@@ -53,7 +53,9 @@ fn history(facts: &Facts) -> Verdict {
 
 fn query_cache(facts: &Facts) -> Verdict {
     match facts.variable("query_cache_type") {
-        None if facts.is_mariadb() => Verdict::hidden("a server that shows the variable query_cache_type"),
+        None if facts.is_mariadb() => {
+            Verdict::hidden("a server that shows the variable query_cache_type")
+        }
         None => Verdict::NotHere("MySQL has none since 8.0".into()),
         Some(kind) if kind.eq_ignore_ascii_case("OFF") => Verdict::closed("query_cache_type = OFF"),
         Some(kind) => Verdict::open(

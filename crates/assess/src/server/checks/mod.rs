@@ -103,7 +103,11 @@ mod tests {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/assess.md");
         let page = std::fs::read_to_string(page).expect("docs/assess.md");
         for check in all() {
-            assert!(page.contains(&format!("| `{}` |", check.code)), "{}", check.code);
+            assert!(
+                page.contains(&format!("| `{}` |", check.code)),
+                "{}",
+                check.code
+            );
         }
     }
 
@@ -124,13 +128,26 @@ mod tests {
     #[test]
     fn what_is_open_has_a_reason_and_a_mend() {
         for family in [Family::MariaDb, Family::MySql] {
-            let off = ["innodb_encrypt_log", "innodb_redo_log_encrypt", "require_secure_transport", "log_bin"];
+            let off = [
+                "innodb_encrypt_log",
+                "innodb_redo_log_encrypt",
+                "require_secure_transport",
+                "log_bin",
+            ];
             let settings: Vec<(&str, &str)> = off.iter().map(|name| (*name, "OFF")).collect();
             for finding in findings(&facts(family, &settings)) {
                 if finding.state == State::Open {
                     assert!(finding.severity.is_some(), "{}", finding.code);
-                    assert!(finding.reason.is_some_and(|r| !r.is_empty()), "{}", finding.code);
-                    assert!(finding.mend.is_some_and(|m| !m.is_empty()), "{}", finding.code);
+                    assert!(
+                        finding.reason.is_some_and(|r| !r.is_empty()),
+                        "{}",
+                        finding.code
+                    );
+                    assert!(
+                        finding.mend.is_some_and(|m| !m.is_empty()),
+                        "{}",
+                        finding.code
+                    );
                 }
             }
         }

@@ -103,7 +103,9 @@ fn versions(facts: &Facts) -> Verdict {
             continue;
         };
         seen.push(format!("{name} = {value}"));
-        let is_old = |version: &str| ["TLSV1", "TLSV1.0", "TLSV1.1"].contains(&version.trim().to_uppercase().as_str());
+        let is_old = |version: &str| {
+            ["TLSV1", "TLSV1.0", "TLSV1.1"].contains(&version.trim().to_uppercase().as_str())
+        };
         if value.split(',').any(is_old) {
             old.push(format!("{name} = {value}"));
         }
@@ -125,7 +127,8 @@ fn accounts(facts: &Facts) -> Verdict {
         return Verdict::closed("require_secure_transport = ON, for every account");
     }
     known(&facts.accounts, "", |accounts| {
-        let is_remote = |a: &&Account| !["localhost", "127.0.0.1", "::1"].contains(&a.host.as_str());
+        let is_remote =
+            |a: &&Account| !["localhost", "127.0.0.1", "::1"].contains(&a.host.as_str());
         let open: Vec<&Account> = accounts
             .iter()
             .filter(|a| !a.locked && !a.role && !a.requires_tls)
@@ -208,7 +211,11 @@ mod tests {
         ] {
             facts.link = link;
             let verdict = this_connection(&facts);
-            assert_eq!(matches!(verdict, Verdict::Open { .. }), is_open, "{verdict:?}");
+            assert_eq!(
+                matches!(verdict, Verdict::Open { .. }),
+                is_open,
+                "{verdict:?}"
+            );
         }
     }
 }

@@ -69,8 +69,12 @@ fn channels(facts: &Facts) -> Verdict {
                 "All changes come over the network, and can be read or changed there.",
                 open,
                 match facts.is_mariadb() {
-                    true => "CHANGE MASTER TO MASTER_SSL = 1, MASTER_SSL_VERIFY_SERVER_CERT = 1, MASTER_SSL_CA = '...';",
-                    false => "CHANGE REPLICATION SOURCE TO SOURCE_SSL = 1, SOURCE_SSL_VERIFY_SERVER_CERT = 1, SOURCE_SSL_CA = '...';",
+                    true => {
+                        "CHANGE MASTER TO MASTER_SSL = 1, MASTER_SSL_VERIFY_SERVER_CERT = 1, MASTER_SSL_CA = '...';"
+                    }
+                    false => {
+                        "CHANGE REPLICATION SOURCE TO SOURCE_SSL = 1, SOURCE_SSL_VERIFY_SERVER_CERT = 1, SOURCE_SSL_CA = '...';"
+                    }
                 },
             ),
         }

@@ -30,7 +30,10 @@ fn judged(searched: &Searched, reason: &str) -> Verdict {
         searched.bytes >> 20
     );
     let hidden = (!searched.left_out.is_empty()).then(|| {
-        format!("a look at what was left out: {}", searched.left_out.join("; "))
+        format!(
+            "a look at what was left out: {}",
+            searched.left_out.join("; ")
+        )
     });
     let verdict = match searched.hits.is_empty() {
         true => Verdict::closed(format!("none found; {all}")),
