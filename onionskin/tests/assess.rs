@@ -150,7 +150,22 @@ fn a_plain_server_lies_open(kind: Kind) {
     fs::write(&file, "Wilhelmina Canary\nnobody has this\n").expect("written");
     let file = file.to_str().expect("text");
 
-    let found = Assessed::of(&server, &["--plant", "os_planted", "--search", file], None);
+    let backups = folder();
+    fs::write(backups.path().join("dump.sql"), "-- MySQL dump\n").expect("written");
+    fs::write(backups.path().join("sealed"), b"\x89ONION\r\n and more").expect("written");
+    let of_backups = backups.path().to_str().expect("text");
+
+    let looks = [
+        "--plant",
+        "os_planted",
+        "--search",
+        file,
+        "--backups",
+        of_backups,
+    ];
+    let found = Assessed::of(&server, &looks, None);
+    let open = &found.get("backups").evidence;
+    assert_eq!(open, &["dump.sql: a dump, not encrypted"]);
     found.assert(
         State::Open,
         &[
@@ -177,7 +192,7 @@ fn a_plain_server_lies_open(kind: Kind) {
         State::Closed,
         &["no-protected-columns", "slow-log", "tls-this-connection"],
     );
-    found.assert(State::NotHere, &["key-file", "backups", "replication-tls"]);
+    found.assert(State::NotHere, &["key-file", "replication-tls"]);
     let tables = &found.get("tablespaces").evidence;
     assert!(
         tables
@@ -229,6 +244,37 @@ fn a_plain_server_lies_open(kind: Kind) {
         root.text("SELECT COUNT(*) FROM app.patients_onionskin_old")
             .expect("there"),
         "1"
+    );
+}
+
+#[test]
+fn exit_codes_tell_errors_apart() {
+    let folder = folder();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_onionskin"));
+        command
+            .args(["assess", "server"])
+            .args(arguments)
+            .current_dir(folder.path());
+        command
+            .stdin(Stdio::null())
+            .output()
+            .expect("onionskin runs")
+            .status
+            .code()
+    };
+    assert_eq!(run(&[]), Some(2), "no server is named");
+    assert_eq!(
+        run(&["--backend", "127.0.0.1:1"]),
+        Some(4),
+        "nobody answers"
+    );
+    fs::write(folder.path().join("report.json"), "{}").expect("written");
+    let out = folder.path().to_str().expect("text");
+    assert_eq!(
+        run(&["--backend", "127.0.0.1:1", "--out", out]),
+        Some(2),
+        "a report is there"
     );
 }
 

@@ -17,8 +17,8 @@
 //!
 //! Of a table two or three statements are sent: its columns, the bounds of a whole-numbered primary
 //! key, and one sample. A sample reads by the primary key, at four places of it, or the first rows;
-//! never the whole table. Between tables there is a pause. What is kept grows with the findings, and
-//! with one name for each table.
+//! never the whole table. Between tables there is a pause. What is kept grows with the findings,
+//! and with one name for each table.
 
 mod check_digits;
 pub mod classify;

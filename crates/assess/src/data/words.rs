@@ -1,8 +1,8 @@
 //! Words that names of columns are made of, in the languages that schemas are written in.
 //!
 //! A name is cut at `_`, at capitals and at digits: `firstName`, `first_name` and `FIRST_NAME1` are
-//! the words `first` and `name`. An entry is one or more of such words. Of Chinese names, which have
-//! no borders, an entry is any part.
+//! the words `first` and `name`. An entry is one or more of such words. Of Chinese names, which
+//! have no borders, an entry is any part.
 
 use super::kind::Kind;
 
