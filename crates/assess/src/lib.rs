@@ -21,7 +21,7 @@
 //! - What cannot be seen is never said to be fine. It is a finding of its own, with the privilege
 //!   that is missing.
 //! - The server is not trusted. Its answers are bounded, its names are escaped wherever they are
-//!   shown, and a path that it names is looked at only if it is a data directory.
+//!   shown, and of files that it names only counts are told.
 
 pub mod data;
 pub mod document;

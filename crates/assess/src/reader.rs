@@ -25,6 +25,8 @@ const UNKNOWN: [u16; 8] = [1054, 1064, 1109, 1146, 1193, 1235, 1286, 1381];
 
 /// A row, as texts.
 pub type Texts = Vec<Option<String>>;
+/// A row as texts, each with the name of its column; empty for NULL.
+pub type Named = Vec<(String, String)>;
 
 /// What the server said instead of rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,10 +124,7 @@ impl Reader {
     }
 
     /// Rows with the names of their columns in small letters, for SHOW statements.
-    pub fn named(
-        &mut self,
-        sql: &str,
-    ) -> Result<Result<Vec<Vec<(String, String)>>, Refusal>, AssessError> {
+    pub fn named(&mut self, sql: &str) -> Result<Result<Vec<Named>, Refusal>, AssessError> {
         let rows = |answer: Answer| {
             let Answer { names, rows, .. } = answer;
             let row = |row: Vec<Option<Vec<u8>>>| {

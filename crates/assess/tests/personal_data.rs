@@ -1,9 +1,9 @@
 //! Precision and recall on labelled tables, which `scripts/assess_corpus.py` makes with Python's
-//! Faker. The recorded ones are in `corpus/tables.json`; `ONIONSKIN_ASSESS_CORPUS` names others, and
-//! then the figures are printed, and held to the same bounds.
+//! Faker. The recorded ones are in `corpus/tables.json`; `ONIONSKIN_ASSESS_CORPUS` names others,
+//! which are held to the same bounds.
 //!
-//! Faker's values are regular. Figures on them say that rules do what they are for and that a change
-//! makes none of them worse; those on real tables are lower.
+//! Faker's values are regular. Figures on them say that rules do what they are for and that a
+//! change makes none of them worse; those on real tables are lower.
 
 use std::collections::BTreeMap;
 

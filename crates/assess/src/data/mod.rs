@@ -25,31 +25,15 @@ pub mod classify;
 mod document;
 pub mod kind;
 mod report;
+mod request;
 mod sample;
 mod shapes;
 mod words;
 
-use onionskin_rowstream::client::ConnectOptions;
-
 use crate::AssessError;
 
 pub use report::{ColumnFinding, DataReport, FORMAT, VERSION};
-
-/// What is asked for.
-pub struct Request {
-    /// How to reach the server.
-    pub connect: ConnectOptions,
-    /// What its address looks like, for the report.
-    pub address: String,
-    /// The database.
-    pub database: String,
-    /// Rows of a table that are looked at.
-    pub rows: u32,
-    /// Tables a second.
-    pub pace: u32,
-    /// This program's version.
-    pub program: String,
-}
+pub use request::Request;
 
 /// Looks at every table of the database.
 pub fn assess(request: &Request) -> Result<DataReport, AssessError> {

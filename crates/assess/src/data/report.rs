@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Request,
     kind::{Confidence, Kind},
+    request::Request,
 };
 use crate::{
     AssessError,

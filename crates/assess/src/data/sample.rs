@@ -7,21 +7,25 @@ use onionskin_schema::{
 };
 
 use super::{
-    Request,
     classify::{self, Judged, Tally, TypeClass},
     document::Paths,
     kind::{Confidence, Kind},
     report::{ColumnFinding, DataReport},
+    request::Request,
 };
 use crate::{
     AssessError,
-    reader::{MAX_ROWS, Reader, Refusal, Texts},
+    reader::{MAX_BYTES, MAX_ROWS, Reader, Refusal, Texts},
     text::{shown, sql_string},
 };
 
-/// Characters of a text that are read, and of a document.
+/// Most characters of a text that are read, and of a document.
 const TEXT: usize = 256;
 const DOCUMENT: usize = 16_384;
+/// Characters of one answer. Each may have four bytes, so that it is half of what the reader takes.
+const ANSWER: usize = MAX_BYTES / 8;
+/// Characters that there is always room for in a value.
+const LEAST: usize = 64;
 /// Columns of a table that are sampled; more are judged by name.
 const MAX_COLUMNS: usize = 500;
 /// Places of a primary key at which rows are read.
@@ -38,16 +42,18 @@ pub(super) fn assess(request: &Request) -> Result<DataReport, AssessError> {
          ORDER BY TABLE_NAME LIMIT {MAX_ROWS}",
         sql_string(&request.database)
     );
-    let names = match reader.raw(&sql)? {
-        Ok(names) => names,
-        Err(_) => Vec::new(),
-    };
+    let names = reader.raw(&sql)?.unwrap_or_default();
     if names.is_empty() {
         return Err(AssessError::Request(format!(
             "{} has no tables that this account sees: GRANT SELECT ON {}.*",
             shown(&request.database),
             identifier(&shown(&request.database))
         )));
+    }
+    if names.len() >= MAX_ROWS {
+        report
+            .left_out
+            .push(format!("tables behind the first {MAX_ROWS}"));
     }
     let pause = Duration::from_secs(1) / request.pace.max(1);
     for name in names
@@ -164,15 +170,20 @@ fn sample(
     if asked.is_empty() {
         return Ok(());
     }
+    let rows = (request.rows as usize)
+        .min(ANSWER / (LEAST * asked.len()))
+        .max(1);
+    let room = ANSWER / (rows * asked.len());
+    let (of_text, of_document) = (room.min(TEXT), room.min(DOCUMENT));
     let items: Vec<String> = asked
         .iter()
         .map(|candidate| {
             let column = identifier(candidate.name);
             match candidate.class {
-                TypeClass::Json => format!("IF(CHAR_LENGTH({column}) <= {DOCUMENT}, {column}, NULL)"),
+                TypeClass::Json => format!("IF(CHAR_LENGTH({column}) <= {of_document}, {column}, NULL)"),
                 // A text may be a document, which is of no use in part.
                 TypeClass::Text => format!(
-                    "IF(LEFT({column}, 1) IN ('{{', '[') AND CHAR_LENGTH({column}) <= {DOCUMENT}, {column}, LEFT({column}, {TEXT}))"
+                    "IF(LEFT({column}, 1) IN ('{{', '[') AND CHAR_LENGTH({column}) <= {of_document}, {column}, LEFT({column}, {of_text}))"
                 ),
                 _ => column,
             }
@@ -184,7 +195,7 @@ fn sample(
         identifier(&table.database),
         identifier(&table.name)
     );
-    for sql in statements(reader, request, table, &from)? {
+    for sql in statements(reader, rows, table, &from)? {
         match reader.raw(&sql)? {
             Ok(rows) => {
                 report.rows += rows.len();
@@ -206,11 +217,11 @@ fn sample(
 /// Rows at a few places of a whole-numbered primary key, or the first ones.
 fn statements(
     reader: &mut Reader,
-    request: &Request,
+    rows: usize,
     table: &Table,
     from: &str,
 ) -> Result<Vec<String>, AssessError> {
-    let first = vec![format!("{from} LIMIT {}", request.rows)];
+    let first = vec![format!("{from} LIMIT {rows}")];
     let mut keys = table.columns.iter().filter(|c| c.key == KeyRole::Primary);
     let (Some(key), None) = (keys.next(), keys.next()) else {
         return Ok(first);
@@ -230,10 +241,10 @@ fn statements(
     let (Some(low), Some(high)) = (number(0), number(1)) else {
         return Ok(first);
     };
-    if high - low <= i128::from(request.rows) {
+    if high - low <= rows as i128 {
         return Ok(first);
     }
-    let each = request.rows.div_ceil(PLACES);
+    let each = rows.div_ceil(PLACES as usize);
     let at = |place: u32| {
         let start = low + (high - low) * i128::from(place) / i128::from(PLACES);
         format!("{from} WHERE {column} >= {start} ORDER BY {column} LIMIT {each}")

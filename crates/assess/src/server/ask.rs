@@ -117,7 +117,13 @@ fn cell(row: &Texts, at: usize) -> &str {
 
 /// Rows, or what they need.
 pub(super) fn rows(reader: &mut Reader, sql: &str, needs: &str) -> Asked<Vec<Texts>> {
-    Ok(seen(reader.rows(sql)?, needs))
+    Ok(match seen(reader.rows(sql)?, needs) {
+        // The rest was cut off, and may be anything.
+        Seen::Known(rows) if rows.len() >= MAX_ROWS => {
+            Seen::Hidden(format!("a server with fewer than {MAX_ROWS} rows of this"))
+        }
+        seen => seen,
+    })
 }
 
 pub(super) fn seen<T>(answer: Result<T, Refusal>, needs: &str) -> Seen<T> {

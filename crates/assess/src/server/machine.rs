@@ -1,8 +1,8 @@
 //! What the server's own machine shows, if that is this one.
 //!
-//! A server may be lying about its paths. So only a folder that is a data directory is looked at,
-//! links are not followed, nothing but regular files is opened, and of what is read there only
-//! facts leave this module.
+//! A server may be lying about its paths. So only a folder that is a data directory is listed,
+//! links are not followed, nothing but regular files is opened, and of what is read there, and in
+//! the logs that it names, only facts leave this module.
 
 use std::{
     fs::{self, File, Metadata},
@@ -16,8 +16,8 @@ use onionskin_rowstream::client::Address;
 use rustix::fs::OFlags;
 
 use super::{
-    Request,
     facts::{Facts, KeyFile, LogFile, Machine},
+    request::Request,
 };
 use crate::AssessError;
 

@@ -6,8 +6,8 @@
 use onionskin_schema::identifier;
 
 use super::{
-    Request,
     facts::{Facts, Searched},
+    request::Request,
     search::{Texts, search},
 };
 use crate::{

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Request, checks,
+    checks,
     facts::{Facts, Link, ProtectedTable},
+    request::Request,
 };
 use crate::{
     document::{Document, Entry, Grid, Section},

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Check, known};
+use crate::server::check::{Check, known};
 use crate::{
     finding::{Layer, Severity, Verdict},
     server::facts::{Account, Facts, Grant, Seen},

@@ -1,6 +1,6 @@
 //! Backups in a folder.
 
-use super::Check;
+use crate::server::check::Check;
 use crate::{
     finding::{Layer, Severity, Verdict},
     server::facts::{BackupFile, BackupKind, Facts},

@@ -2,7 +2,7 @@
 
 use onionskin_schema::identifier;
 
-use super::{Check, known};
+use crate::server::check::{Check, known};
 use crate::{
     finding::{Layer, Severity, Verdict},
     server::facts::{Facts, ProtectedTable, Seen},

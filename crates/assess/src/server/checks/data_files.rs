@@ -2,7 +2,7 @@
 
 use onionskin_schema::identifier;
 
-use super::{Check, known, must_be_on};
+use crate::server::check::{Check, known, must_be_on};
 use crate::{
     finding::{Layer, Severity, Verdict},
     server::facts::{Facts, Seen, SpaceKind, Tablespace},

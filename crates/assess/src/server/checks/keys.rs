@@ -1,6 +1,7 @@
 //! Where the keys of the server's own encryption lie.
 
-use super::{Check, data_files::plain_tables, known};
+use super::data_files::plain_tables;
+use crate::server::check::{Check, known};
 use crate::{
     finding::{Layer, Severity, Verdict},
     server::facts::{Facts, KeyPlace},

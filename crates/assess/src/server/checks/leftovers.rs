@@ -1,6 +1,6 @@
 //! Copies of tables that changes leave behind.
 
-use super::{Check, known};
+use crate::server::check::{Check, known};
 use crate::{
     finding::{Layer, Severity, Verdict},
     server::facts::Facts,

@@ -1,6 +1,6 @@
 //! Binary, relay, general, slow and error logs, and what audit plugins write.
 
-use super::{Check, known};
+use crate::server::check::{Check, known, must_be_on};
 use crate::{
     finding::{Layer, Severity, Verdict},
     server::facts::{Facts, Seen},
@@ -78,7 +78,7 @@ fn binary_log(facts: &Facts) -> Verdict {
         }
         Some(_) => {}
     }
-    super::must_be_on(facts, name, |seen| {
+    must_be_on(facts, name, |seen| {
         let mend = match facts.is_mariadb() {
             true => "encrypt_binlog = ON",
             false => "SET PERSIST binlog_encryption = ON;",

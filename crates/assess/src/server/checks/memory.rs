@@ -1,6 +1,6 @@
 //! Texts of statements in memory, and memory that becomes a file.
 
-use super::{Check, known};
+use crate::server::check::{Check, known};
 use crate::{
     finding::{Layer, Severity, Verdict},
     server::facts::{Facts, Seen},

@@ -12,20 +12,8 @@ mod network;
 mod replicas;
 mod search;
 
-use super::facts::{Facts, Seen};
-use crate::finding::{Finding, Layer, Verdict};
-
-/// One question about a server.
-pub struct Check {
-    /// Stays the same from version to version.
-    pub code: &'static str,
-    /// Where it looks.
-    pub layer: Layer,
-    /// What it looks at.
-    pub title: &'static str,
-    /// Its answer.
-    pub judge: fn(&Facts) -> Verdict,
-}
+use super::{check::Check, facts::Facts};
+use crate::finding::Finding;
 
 /// All checks, in the order of the report.
 pub fn all() -> impl Iterator<Item = &'static Check> {
@@ -54,25 +42,6 @@ pub fn findings(facts: &Facts) -> Vec<Finding> {
             Finding::of(check.code, check.layer, check.title, verdict)
         })
         .collect()
-}
-
-/// Judges what is known; the rest is hidden or not there.
-fn known<T>(seen: &Seen<T>, absent: &str, judge: impl FnOnce(&T) -> Verdict) -> Verdict {
-    match seen {
-        Seen::Known(value) => judge(value),
-        Seen::Hidden(needs) => Verdict::hidden(needs.clone()),
-        Seen::Absent => Verdict::NotHere(absent.into()),
-    }
-}
-
-/// A setting that has to be on. One that the server does not show says nothing, and so not that it
-/// is on.
-fn must_be_on(facts: &Facts, name: &str, open: impl FnOnce(String) -> Verdict) -> Verdict {
-    match facts.variable(name) {
-        None => Verdict::hidden(format!("a server that shows the variable {name}")),
-        Some(value) if facts.is_on(name) => Verdict::closed(format!("{name} = {value}")),
-        Some(value) => open(format!("{name} = {value}")),
-    }
 }
 
 #[cfg(test)]

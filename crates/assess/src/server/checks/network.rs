@@ -1,6 +1,6 @@
 //! TLS on each leg.
 
-use super::{Check, known};
+use crate::server::check::{Check, known, must_be_on};
 use crate::{
     finding::{Layer, Severity, Verdict},
     server::facts::{Account, Facts, Link},
@@ -80,7 +80,7 @@ fn required(facts: &Facts) -> Verdict {
     if facts.is_on("skip_networking") {
         return Verdict::closed("skip_networking = ON");
     }
-    super::must_be_on(facts, "require_secure_transport", |seen| {
+    must_be_on(facts, "require_secure_transport", |seen| {
         let mut evidence = vec![seen];
         if let Some(sessions) = facts.plain_sessions.known() {
             let line = |session: &String| format!("now without TLS: {session}");

@@ -1,6 +1,7 @@
 //! Replicas, and what goes to them.
 
-use super::{Check, known, logs::binary_log_is_plain};
+use super::logs::binary_log_is_plain;
+use crate::server::check::{Check, known};
 use crate::{
     finding::{Layer, Severity, Verdict},
     server::facts::{Channel, Facts},

@@ -1,6 +1,6 @@
 //! What was found in the server's files.
 
-use super::Check;
+use crate::server::check::Check;
 use crate::{
     finding::{Layer, Severity, Verdict},
     server::facts::{Facts, Searched},
