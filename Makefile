@@ -117,6 +117,9 @@ nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzin
 	$(DIFFERENTIAL) ONIONSKIN_TEST_LONG=1 ONIONSKIN_SCRATCH=1 $(CARGO) test --locked --profile ci -p onionskin --test differential
 	# what is known of tables is old after every statement: the proxy's own questions come between any two
 	ONIONSKIN_TEST_RECHECK=0 ONIONSKIN_STATEMENTS=100000 ONIONSKIN_SESSIONS=5000 $(CARGO) test --locked --profile ci -p onionskin --test differential
+	# other values of the same kinds than the recorded ones
+	python3 scripts/assess_corpus.py --seed $$(date +%j) --rows 60 --out target/assess-corpus.json
+	ONIONSKIN_ASSESS_CORPUS=$(CURDIR)/target/assess-corpus.json $(CARGO) test --locked --profile ci -p onionskin-assess --test personal_data -- --nocapture
 	scripts/mariadb-tests.sh
 	$(CARGO) test --locked --profile ci -p onionskin --test mtr -- --ignored --nocapture
 	scripts/fuzz.sh 600

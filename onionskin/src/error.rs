@@ -2,11 +2,13 @@
 //!
 //! Exit codes: 0 done; 1 it could not be done; 2 the arguments, the configuration or the keys are
 //! not right, so that trying again cannot help (`clap` uses 2 for arguments, too); 3 a sealed
-//! stream is damaged, cut, or none, or no server runs on it; 4 the source of a backup has failed; 5
-//! a reload is in force, and statements that began before still run.
+//! stream is damaged, cut, or none, or no server runs on it; 4 the source of a backup has failed,
+//! or the server that is assessed; 5 a reload is in force, and statements that began before still
+//! run.
 
 use std::{io, path::PathBuf, process::ExitCode};
 
+use onionskin_assess::AssessError;
 use onionskin_backup::{
     StreamError, archive::ArchiveError, catalogue::ChainError, restore::RestoreError,
 };
@@ -186,6 +188,12 @@ pub enum CommandError {
     /// The benchmark.
     #[error(transparent)]
     Bench(#[from] BenchError),
+    /// Nothing can be said of a server.
+    #[error(transparent)]
+    Assess(#[from] AssessError),
+    /// Something lies open, or cannot be seen.
+    #[error("{0}")]
+    LiesOpen(String),
     /// Arguments that `clap` cannot judge.
     #[error("{0}")]
     Arguments(String),
@@ -246,6 +254,8 @@ impl CommandError {
             | Self::Trial { .. }
             | Self::AuditLog { .. } => ExitCode::from(3),
             Self::Clone(_) => ExitCode::from(4),
+            Self::Assess(error) if error.is_about_the_request() => ExitCode::from(2),
+            Self::Assess(_) => ExitCode::from(4),
             Self::StillRunning(_) => ExitCode::from(5),
             Self::Stream { source, .. } => of_stream(source),
             Self::Restore { source, .. } => match source {

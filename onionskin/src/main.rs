@@ -18,6 +18,7 @@
 //! | `pin` | keeps in a file what is protected |
 //! | `archive`, `replay` | the binlog in sealed segments, and what `restore --binlogs` does with them |
 //! | `audit_log`, `audit_section` | the audit log: looked at, and where it is written |
+//! | `assess` | says what still lies open |
 //! | `bench` | measures what each layer costs |
 //! | `completions` | what shells and `man` know of the commands, for packages |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
@@ -34,6 +35,7 @@
 
 mod admin;
 mod archive;
+mod assess;
 mod audit_log;
 mod audit_section;
 mod backup;
@@ -117,6 +119,7 @@ enum Command {
     Pin(pin::Pin),
     Archive(archive::Archive),
     AuditLog(audit_log::AuditLog),
+    Assess(assess::Assess),
     Bench(bench::Bench),
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -148,6 +151,7 @@ fn main() -> ExitCode {
         Command::Pin(pin) => pin.run(),
         Command::Archive(archive) => archive.run(),
         Command::AuditLog(log) => log.run(),
+        Command::Assess(assess) => assess.run(),
         Command::Bench(bench) => bench.run(),
         Command::Completions(completions) => completions.run(Program::command()),
         Command::Man(man) => man.run(Program::command()),

@@ -41,6 +41,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
         &["rowstream", "physical", "schema", "keys", "crypt", "value"],
     ),
     ("backup", &["rowstream", "keys", "crypt"]),
+    ("assess", &["backup", "rowstream", "schema"]),
     ("bench", &[]),
     ("testkit", &["rowstream", "keys"]),
 ];

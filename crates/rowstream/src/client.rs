@@ -26,6 +26,8 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
 
+/// Bytes of memory that a cell of an answer takes beside its text.
+const CELL: usize = size_of::<Option<Vec<u8>>>();
 /// `utf8mb4_general_ci`, which all supported servers know.
 const UTF8MB4: u8 = 45;
 /// How long a server may take to answer during login and for a statement of ours.
@@ -112,6 +114,14 @@ pub enum ClientError {
     /// A server outside the supported families.
     #[error("the server is neither MySQL nor MariaDB: {0}")]
     UnknownServer(String),
+    /// An answer is larger than the asker can use.
+    #[error("the server's answer is larger than {rows} rows or {bytes} bytes")]
+    TooMuch {
+        /// Most rows of an answer.
+        rows: usize,
+        /// Most bytes of their cells.
+        bytes: usize,
+    },
     /// Another server answers than before.
     #[error("another server answers at this address: it is {found}, and not {expected}")]
     OtherServer {
@@ -172,6 +182,8 @@ pub struct Client {
     deprecate_eof: bool,
     version: String,
     family: Family,
+    /// Most rows of an answer, and most bytes of its cells.
+    largest: (usize, usize),
 }
 
 impl Client {
@@ -268,6 +280,7 @@ impl Client {
             connection,
             version,
             family,
+            largest: (usize::MAX, usize::MAX),
         };
         if let Some(expected) = &options.identity {
             let found = client.identity()?;
@@ -322,7 +335,7 @@ impl Client {
     /// The same with a statement in the bytes of the session's character set.
     pub fn run_bytes(&mut self, sql: &[u8]) -> Result<Answer, ClientError> {
         let answer = self.exchange(sql);
-        if let Err(ClientError::Wire(_)) = &answer
+        if let Err(ClientError::Wire(_) | ClientError::TooMuch { .. }) = &answer
             && let Ok(socket) = self.closer()
         {
             let _ = socket.shutdown();
@@ -348,11 +361,19 @@ impl Client {
             ResponseHead::Columns(columns) => columns,
         };
         let mut answer = Answer::default();
+        let (rows, bytes) = self.largest;
+        let mut left = bytes;
+        let mut fits = |length: usize, count: usize| match left.checked_sub(length) {
+            Some(rest) if count < rows => {
+                left = rest;
+                Ok(())
+            }
+            _ => Err(ClientError::TooMuch { rows, bytes }),
+        };
         for _ in 0..columns {
-            let definition = ColumnDefinition::decode(
-                self.connection.read_payload()?,
-                DefinitionForm::Standard,
-            )?;
+            let payload = self.connection.read_payload()?;
+            fits(payload.len(), 0)?;
+            let definition = ColumnDefinition::decode(payload, DefinitionForm::Standard)?;
             let name = String::from_utf8_lossy(&definition.name).into_owned();
             answer.names.push(name);
         }
@@ -365,6 +386,9 @@ impl Client {
                 RowPacket::End => return Ok(answer),
                 RowPacket::Err => return Err(ClientError::of_packet(payload)),
                 RowPacket::Row => {
+                    // A cell takes its place in memory even if it is empty.
+                    let cells = (columns as usize).saturating_mul(CELL);
+                    fits(payload.len().saturating_add(cells), answer.rows.len())?;
                     let mut row = TextRow::new(payload);
                     let mut cells = Vec::with_capacity(columns as usize);
                     while !row.is_empty() {
@@ -427,6 +451,18 @@ impl Client {
     /// Limits how long a read waits.
     pub fn set_read_timeout(&self, limit: Option<Duration>) -> Result<(), ClientError> {
         Ok(self.connection.transport().set_read_timeout(limit)?)
+    }
+
+    /// Bounds the answers to come. One that is larger is an error, and ends the connection: a
+    /// server that is not trusted must not fill this side's memory.
+    pub fn set_largest_answer(&mut self, rows: usize, bytes: usize) {
+        self.largest = (rows, bytes);
+        self.connection.set_max_payload(bytes);
+    }
+
+    /// Whether the connection is under TLS.
+    pub fn is_tls(&self) -> bool {
+        self.connection.transport().is_tls()
     }
 
     /// Says goodbye, so that the server does not log a broken connection.

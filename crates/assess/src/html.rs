@@ -1,0 +1,137 @@
+//! `report.html`: one file, without a network and without scripts.
+
+use std::fmt::Write;
+
+use crate::{
+    document::{Document, Entry, Grid, Section},
+    finding::State,
+    text::html as escape,
+};
+
+const STYLE: &str = include_str!("report.css");
+/// Lines of evidence that are shown at once; the others unfold.
+const AT_ONCE: usize = 10;
+/// Nothing is loaded, and nothing runs, whatever a name may say.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
+/// The whole page.
+pub fn html(document: &Document) -> String {
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'>\
+         <meta http-equiv='Content-Security-Policy' content=\"{POLICY}\">\
+         <meta name='viewport' content='width=device-width, initial-scale=1'>\
+         <meta name='color-scheme' content='light dark'><title>{0}</title><style>{STYLE}</style></head>\
+         <body><header><h1>{0}</h1><p class='summary'>{1}</p><dl>",
+        escape(&document.title),
+        escape(&document.summary)
+    );
+    for (name, value) in &document.facts {
+        let _ = write!(page, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(value));
+    }
+    page += "</dl></header><main>";
+    for section in &document.sections {
+        write_section(&mut page, section);
+    }
+    page += "</main></body></html>\n";
+    page
+}
+
+fn write_section(page: &mut String, section: &Section) {
+    let _ = write!(page, "<section><h2>{}</h2>", escape(&section.title));
+    for sentence in &section.prose {
+        let _ = write!(page, "<p>{}</p>", escape(sentence));
+    }
+    for entry in &section.entries {
+        write_entry(page, entry);
+    }
+    if let Some(grid) = &section.grid {
+        write_grid(page, grid);
+    }
+    if !section.block.is_empty() {
+        let _ = write!(page, "<pre>{}</pre>", lines(&section.block));
+    }
+    *page += "</section>";
+}
+
+fn lines(block: &[String]) -> String {
+    let lines: Vec<String> = block.iter().map(|line| escape(line)).collect();
+    lines.join("\n")
+}
+
+fn write_entry(page: &mut String, entry: &Entry) {
+    let class = match (entry.state, entry.severity) {
+        (State::Open, Some(severity)) => severity.word(),
+        (State::NotVisible, _) => "hidden",
+        (State::Closed, _) => "closed",
+        _ => "none",
+    };
+    let _ = write!(
+        page,
+        "<article class='{class}'><h3><span class='mark'>{}</span> {} <code>{}</code></h3>",
+        escape(&entry.label()),
+        escape(&entry.title),
+        escape(&entry.code)
+    );
+    for sentence in &entry.prose {
+        let _ = write!(page, "<p>{}</p>", escape(sentence));
+    }
+    let (first, rest) = entry.evidence.split_at(entry.evidence.len().min(AT_ONCE));
+    write_evidence(page, first);
+    if !rest.is_empty() {
+        let _ = write!(page, "<details><summary>{} more</summary>", rest.len());
+        write_evidence(page, rest);
+        *page += "</details>";
+    }
+    if entry.omitted > 0 {
+        let _ = write!(
+            page,
+            "<p class='quiet'>and {} more that are not listed</p>",
+            entry.omitted
+        );
+    }
+    if let Some(mend) = &entry.mend {
+        let _ = write!(page, "<pre>{}</pre>", escape_lines(mend));
+    }
+    *page += "</article>";
+}
+
+/// A mend may have several lines, which are ours.
+fn escape_lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(escape).collect();
+    lines.join("\n")
+}
+
+fn write_evidence(page: &mut String, evidence: &[String]) {
+    if evidence.is_empty() {
+        return;
+    }
+    *page += "<ul>";
+    for line in evidence {
+        let _ = write!(page, "<li>{}</li>", escape(line));
+    }
+    *page += "</ul>";
+}
+
+fn write_grid(page: &mut String, grid: &Grid) {
+    *page += "<div class='scroll'><table><thead><tr>";
+    for head in &grid.heads {
+        let _ = write!(page, "<th>{}</th>", escape(head));
+    }
+    *page += "</tr></thead><tbody>";
+    for row in &grid.rows {
+        *page += "<tr>";
+        for cell in row {
+            let _ = write!(page, "<td>{}</td>", escape(cell));
+        }
+        *page += "</tr>";
+    }
+    *page += "</tbody></table></div>";
+    if grid.omitted > 0 {
+        let _ = write!(
+            page,
+            "<p class='quiet'>and {} more that are not listed</p>",
+            grid.omitted
+        );
+    }
+}

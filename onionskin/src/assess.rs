@@ -1,0 +1,217 @@
+//! `onionskin assess`: what still lies open. The work is in the crate `onionskin-assess`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use onionskin_assess::{
+    data,
+    document::Document,
+    files,
+    finding::State,
+    server::{self, Request},
+};
+use onionskin_proxy::{Backend, BackendTls};
+use onionskin_rowstream::client::ConnectOptions;
+use serde::Serialize;
+
+use crate::{config_file::ConfigFile, error::CommandError, home, serve::parse_backend, tls};
+
+/// Say what still lies open on a server and around it, and which columns hold personal data
+///
+/// Reads, judges and changes nothing, unless --plant is given. What this account may not see is
+/// told as not visible. The exit code is 0 if nothing is open and everything was visible, 1 if
+/// something is open, found or not visible, 2 if the arguments are wrong, 4 if the server cannot be
+/// asked.
+#[derive(Args)]
+pub struct Assess {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Server(Box<AssessServer>),
+    Data(AssessData),
+}
+
+/// How the server is reached, and where the report goes.
+#[derive(Args)]
+struct Common {
+    /// The configuration, for the server's address and for TLS to it [default: onionskin.toml, if
+    /// there is one]; its keys are not read
+    #[arg(short = 'c', value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The server, instead of the configuration's: host:port or unix:/path
+    #[arg(long, value_name = "ADDR")]
+    backend: Option<String>,
+    /// Account that looks (docs/assess.md lists its privileges)
+    #[arg(long, default_value = "root")]
+    user: String,
+    /// Environment variable that holds its password; no password if it is not set
+    #[arg(long, value_name = "NAME", default_value = "ONIONSKIN_PASSWORD")]
+    password_env: String,
+    /// Write report.html, report.md and report.json into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// The server's files, logs, memory, keys, accounts, network, replicas, leftovers and backups
+///
+/// On the server's own machine its files are looked at, too. Findings have stable codes, a severity
+/// with its reason, evidence, and what closes them.
+#[derive(Args)]
+struct AssessServer {
+    #[command(flatten)]
+    common: Common,
+    /// The server's data directory on this machine [default: what the server says, if it runs here]
+    #[arg(long, value_name = "DIR")]
+    datadir: Option<PathBuf>,
+    /// Make this database, plant a text in it, look for the text in the server's files, and drop
+    /// the database
+    ///
+    /// The only option that writes. The database must not be there.
+    #[arg(long, value_name = "DATABASE")]
+    plant: Option<String>,
+    /// Look for the values of this file, one a line, in the server's files; they are never shown
+    #[arg(long, value_name = "FILE")]
+    search: Option<PathBuf>,
+    /// Look whether the files of this folder are sealed backups
+    #[arg(long, value_name = "DIR")]
+    backups: Option<PathBuf>,
+    /// How many MiB of files are read in a second at most
+    #[arg(long, value_name = "MIB", default_value = "200", value_parser = clap::value_parser!(u32).range(1..100_000))]
+    pace: u32,
+}
+
+/// Which columns of a database hold personal data in plain
+///
+/// Columns are judged by their names, types and a sample of their values, which are neither shown
+/// nor kept. Findings have shapes and counts, how sure they are, and a proposed policy.
+#[derive(Args)]
+struct AssessData {
+    #[command(flatten)]
+    common: Common,
+    /// The database
+    #[arg(long, value_name = "NAME")]
+    database: String,
+    /// How many rows of a table are looked at
+    #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..10_001))]
+    rows: u32,
+    /// How many tables are looked at in a second at most
+    #[arg(long, value_name = "N", default_value = "50", value_parser = clap::value_parser!(u32).range(1..100_001))]
+    pace: u32,
+}
+
+impl Assess {
+    /// Looks, and prints what was found.
+    pub fn run(self) -> Result<(), CommandError> {
+        match self.what {
+            What::Server(server) => server.run(),
+            What::Data(data) => data.run(),
+        }
+    }
+}
+
+/// A server that can be reached.
+struct Reached {
+    connect: ConnectOptions,
+    address: String,
+    verified: bool,
+}
+
+impl Common {
+    fn reach(&self) -> Result<Reached, CommandError> {
+        if let Some(out) = &self.out {
+            files::check(out)?;
+        }
+        let path = self.config.clone().unwrap_or_else(home::default_config);
+        let file = match self.config.is_some() || path.exists() {
+            true => Some(ConfigFile::read(&path)?),
+            false => None,
+        };
+        let backend = match (&self.backend, &file) {
+            (Some(given), _) => parse_backend(given)?,
+            (None, Some(file)) => file.backend.clone(),
+            (None, None) => {
+                return Err(CommandError::Arguments(
+                    "name the server with --backend, or a configuration with -c".into(),
+                ));
+            }
+        };
+        let verified = match &file {
+            Some(file) => matches!(tls::for_server(file, &backend)?, BackendTls::Verified(_)),
+            None => false,
+        };
+        let password = std::env::var(&self.password_env).unwrap_or_default();
+        let (address, is_here) = match &backend {
+            Backend::Unix(path) => (format!("unix:{}", path.display()), true),
+            Backend::Tcp { host, port } => {
+                let here = ["localhost", "127.0.0.1", "::1"].contains(&host.as_str());
+                (format!("{host}:{port}"), here)
+            }
+        };
+        if !is_here && !verified {
+            eprintln!(
+                "onionskin: warning: nothing proves that {address} is the right server. It gets the answer to its \
+                 challenge, from which a weak password can be guessed; set backend_tls = \"verify\" and backend_ca \
+                 in the configuration, and name that with -c"
+            );
+        }
+        let connect = tls::login(file.as_ref(), &backend, self.user.clone(), password)?;
+        Ok(Reached {
+            connect,
+            address,
+            verified,
+        })
+    }
+
+    fn write(&self, report: &impl Serialize, document: &Document) -> Result<(), CommandError> {
+        print!("{}", files::terminal(document));
+        if let Some(out) = &self.out {
+            files::write(out, report, document)?;
+            println!("{}", out.join("report.html").display());
+        }
+        Ok(())
+    }
+}
+
+impl AssessServer {
+    fn run(self) -> Result<(), CommandError> {
+        let reached = self.common.reach()?;
+        let report = server::assess(&Request {
+            connect: reached.connect,
+            address: reached.address,
+            verified: reached.verified,
+            data: self.datadir,
+            plant: self.plant,
+            search: self.search,
+            backups: self.backups,
+            pace: self.pace,
+            program: env!("CARGO_PKG_VERSION").into(),
+        })?;
+        self.common.write(&report, &report.document())?;
+        match report.count(State::Open) + report.count(State::NotVisible) {
+            0 => Ok(()),
+            _ => Err(CommandError::LiesOpen(report.summary())),
+        }
+    }
+}
+
+impl AssessData {
+    fn run(self) -> Result<(), CommandError> {
+        let reached = self.common.reach()?;
+        let report = data::assess(&data::Request {
+            connect: reached.connect,
+            address: reached.address,
+            database: self.database,
+            rows: self.rows,
+            pace: self.pace,
+            program: env!("CARGO_PKG_VERSION").into(),
+        })?;
+        self.common.write(&report, &report.document())?;
+        match report.findings.is_empty() && report.left_out.is_empty() {
+            true => Ok(()),
+            false => Err(CommandError::LiesOpen(report.summary())),
+        }
+    }
+}
