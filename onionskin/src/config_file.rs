@@ -22,6 +22,7 @@ use crate::audit_section::AuditSection;
 use crate::error::CommandError;
 use crate::flattened::flattened;
 use crate::functions_section::FunctionsSection;
+use crate::health_section::HealthSection;
 use crate::provider_section::{KeysSection, ProviderName, ProviderSections};
 use crate::scratch_section::ScratchSection;
 use crate::tls_section::ClientTls;
@@ -30,6 +31,8 @@ use crate::tls_section::ClientTls;
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:3307";
 /// Addresses that the proxy listens on, at most.
 const MOST_ADDRESSES: usize = 8;
+/// Servers that `backend` names, at most.
+const MOST_MEMBERS: usize = 9;
 /// Where the server is expected unless it is told otherwise.
 pub const DEFAULT_BACKEND: &str = "127.0.0.1:3306";
 
@@ -82,6 +85,14 @@ pub enum ConfigError {
         /// One sentence and the way out.
         text: String,
     },
+    /// Several servers.
+    #[error("{}: {text}", path.display())]
+    Members {
+        /// The file.
+        path: PathBuf,
+        /// One sentence.
+        text: &'static str,
+    },
     /// The provider of the root key.
     #[error("{}: {text}", path.display())]
     Provider {
@@ -98,8 +109,9 @@ pub enum ConfigError {
 struct Content {
     #[serde(default = "default_listen", deserialize_with = "addresses")]
     listen: Vec<ListenAddress>,
-    #[serde(default = "default_backend", deserialize_with = "parsed")]
-    backend: Backend,
+    #[serde(default = "default_backend", deserialize_with = "backends")]
+    backend: Vec<Backend>,
+    health: Option<HealthSection>,
     #[serde(default, deserialize_with = "some_parsed")]
     admin: Option<ListenAddress>,
     admin_token_file: Option<PathBuf>,
@@ -189,8 +201,12 @@ pub struct ConfigFile {
     pub path: PathBuf,
     /// `listen`: one or several.
     pub listen: Vec<ListenAddress>,
-    /// The server.
+    /// The server; the first of several.
     pub backend: Backend,
+    /// All that `backend` names.
+    pub backends: Vec<Backend>,
+    /// `[health]`: there if `backend` is a list.
+    pub health: Option<HealthSection>,
     /// `admin`
     pub admin: Option<ListenAddress>,
     /// `admin_token_file`
@@ -280,6 +296,19 @@ impl ConfigFile {
             path: path.to_owned(),
             source,
         })?;
+        let health = match (content.backend.len(), &content.health) {
+            (1, Some(_)) => Some("[health] is for a list of servers in backend"),
+            (2.., None) => Some(
+                "backend names several servers: [health] has to name the account that asks them which is the primary",
+            ),
+            _ => None,
+        };
+        if let Some(text) = health {
+            return Err(ConfigError::Members {
+                path: path.to_owned(),
+                text,
+            });
+        }
         let rules = content.tls.as_ref().map(ClientTls::certificate_rules);
         let certificates = rules.transpose().map_err(|text| ConfigError::Tls {
             path: path.to_owned(),
@@ -297,7 +326,9 @@ impl ConfigFile {
         Ok(Self {
             path: path.to_owned(),
             listen: content.listen,
-            backend: content.backend,
+            backend: content.backend[0].clone(),
+            backends: content.backend,
+            health: content.health,
             admin: content.admin,
             admin_token_file: content.admin_token_file,
             control: content.control,
@@ -367,6 +398,25 @@ impl ConfigFile {
         Some(engine)
     }
 
+    /// Whether `backend` is a list.
+    pub fn has_members(&self) -> bool {
+        self.backends.len() > 1
+    }
+
+    /// The server for a command that works on one: with a list it has to be named.
+    pub fn one_backend(&self) -> Result<&Backend, CommandError> {
+        match self.has_members() {
+            false => Ok(&self.backend),
+            true => {
+                let all: Vec<String> = self.backends.iter().map(ToString::to_string).collect();
+                Err(CommandError::Arguments(format!(
+                    "backend names several servers: say with --backend which one of them is meant ({})",
+                    all.join(", ")
+                )))
+            }
+        }
+    }
+
     /// Where the audit log is, if one is written.
     pub fn audit(&self) -> Option<onionskin_audit::Settings> {
         Some(self.audit.as_ref()?.settings(self.folder()))
@@ -387,6 +437,8 @@ impl ConfigFile {
     /// The files whose content is a part of the configuration, by their settings.
     pub fn files(&self) -> Vec<(String, PathBuf)> {
         let tls = self.tls.iter().flat_map(ClientTls::files);
+        let health = self.health.as_ref();
+        let health = health.map_or(&None, |health| &health.password_file);
         let others = [
             ("admin_token_file", &self.admin_token_file),
             ("pins", &self.pins),
@@ -394,6 +446,7 @@ impl ConfigFile {
             ("backend_cert", &self.backend_cert),
             ("backend_key", &self.backend_key),
             ("backend_rsa_key", &self.backend_rsa_key),
+            ("health.password_file", health),
         ];
         let others = others
             .into_iter()
@@ -541,9 +594,38 @@ fn addresses<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ListenAddress>, D
         .map_err(D::Error::custom)
 }
 
-fn default_backend() -> Backend {
+/// One server, or several.
+fn backends<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Backend>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Given {
+        One(String),
+        Several(Vec<String>),
+    }
+    let texts = match Given::deserialize(from) {
+        Ok(Given::One(text)) => vec![text],
+        Ok(Given::Several(texts)) if (2..=MOST_MEMBERS).contains(&texts.len()) => texts,
+        Ok(Given::Several(_)) => {
+            return Err(D::Error::custom(format!(
+                "a list names 2 to {MOST_MEMBERS} servers; one stands without brackets"
+            )));
+        }
+        Err(_) => return Err(D::Error::custom("an address, or a list of addresses")),
+    };
+    let mut all: Vec<Backend> = Vec::new();
+    for text in texts {
+        let backend = text.parse().map_err(D::Error::custom)?;
+        if all.contains(&backend) {
+            return Err(D::Error::custom(format!("{text:?} stands there twice")));
+        }
+        all.push(backend);
+    }
+    Ok(all)
+}
+
+fn default_backend() -> Vec<Backend> {
     match DEFAULT_BACKEND.parse() {
-        Ok(backend) => backend,
+        Ok(backend) => vec![backend],
         Err(_) => unreachable!("the default is an address"),
     }
 }
@@ -557,7 +639,7 @@ fn default_suite() -> Suite {
 }
 
 /// Seconds, whole ones or not.
-fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+pub fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let time = Duration::try_from_secs_f64(f64::deserialize(deserializer)?);
     match time {
         Ok(time) if !time.is_zero() => Ok(Some(time)),

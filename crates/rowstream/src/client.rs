@@ -177,11 +177,27 @@ pub struct Client {
 impl Client {
     /// Connects and logs in; `autocommit` and character set are the server's defaults with utf8mb4.
     pub fn connect(options: &ConnectOptions) -> Result<Self, ClientError> {
+        Self::connect_in(options, CONNECTING, PATIENCE)
+    }
+
+    /// The same with a server that has to accept, and to give each of its answers, in this time.
+    pub fn connect_within(options: &ConnectOptions, limit: Duration) -> Result<Self, ClientError> {
+        Self::connect_in(options, limit.min(CONNECTING), limit)
+    }
+
+    fn connect_in(
+        options: &ConnectOptions,
+        connecting: Duration,
+        patience: Duration,
+    ) -> Result<Self, ClientError> {
         let (transport, name) = match &options.address {
-            Address::Tcp { host, port } => (Transport::tcp(dial(host, *port)?)?, host.as_str()),
+            Address::Tcp { host, port } => {
+                let stream = dial(host, *port, connecting)?;
+                (Transport::tcp(stream)?, host.as_str())
+            }
             Address::Unix(path) => (Transport::Unix(UnixStream::connect(path)?), "localhost"),
         };
-        transport.set_read_timeout(Some(PATIENCE))?;
+        transport.set_read_timeout(Some(patience))?;
         let mut connection = Connection::new(transport);
         let greeting = connection.read_payload()?;
         if ErrPacket::is_err(greeting) {
@@ -443,10 +459,10 @@ impl Client {
 /// A connection over TCP to the first of the host's addresses that accepts one. Where the network
 /// dies without a word, the kernel ends it after [`DEAD`], however long the server may take to
 /// answer.
-fn dial(host: &str, port: u16) -> std::io::Result<TcpStream> {
+fn dial(host: &str, port: u16, limit: Duration) -> std::io::Result<TcpStream> {
     let mut failure = std::io::Error::other("the host has no address");
     for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, CONNECTING) {
+        match TcpStream::connect_timeout(&address, limit) {
             Ok(stream) => {
                 let keepalive = TcpKeepalive::new()
                     .with_time(DEAD / 2)
