@@ -22,7 +22,7 @@ use crate::audit_section::AuditSection;
 use crate::error::CommandError;
 use crate::flattened::flattened;
 use crate::functions_section::FunctionsSection;
-use crate::health_section::HealthSection;
+use crate::health_section::{HealthSection, backends, fits};
 use crate::provider_section::{KeysSection, ProviderName, ProviderSections};
 use crate::scratch_section::ScratchSection;
 use crate::tls_section::ClientTls;
@@ -31,8 +31,6 @@ use crate::tls_section::ClientTls;
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:3307";
 /// Addresses that the proxy listens on, at most.
 const MOST_ADDRESSES: usize = 8;
-/// Servers that `backend` names, at most.
-const MOST_MEMBERS: usize = 9;
 /// Where the server is expected unless it is told otherwise.
 pub const DEFAULT_BACKEND: &str = "127.0.0.1:3306";
 
@@ -296,19 +294,10 @@ impl ConfigFile {
             path: path.to_owned(),
             source,
         })?;
-        let health = match (content.backend.len(), &content.health) {
-            (1, Some(_)) => Some("[health] is for a list of servers in backend"),
-            (2.., None) => Some(
-                "backend names several servers: [health] has to name the account that asks them which is the primary",
-            ),
-            _ => None,
-        };
-        if let Some(text) = health {
-            return Err(ConfigError::Members {
-                path: path.to_owned(),
-                text,
-            });
-        }
+        fits(&content.backend, content.health.as_ref()).map_err(|text| ConfigError::Members {
+            path: path.to_owned(),
+            text,
+        })?;
         let rules = content.tls.as_ref().map(ClientTls::certificate_rules);
         let certificates = rules.transpose().map_err(|text| ConfigError::Tls {
             path: path.to_owned(),
@@ -594,35 +583,6 @@ fn addresses<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ListenAddress>, D
         .map_err(D::Error::custom)
 }
 
-/// One server, or several.
-fn backends<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Backend>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Given {
-        One(String),
-        Several(Vec<String>),
-    }
-    let texts = match Given::deserialize(from) {
-        Ok(Given::One(text)) => vec![text],
-        Ok(Given::Several(texts)) if (2..=MOST_MEMBERS).contains(&texts.len()) => texts,
-        Ok(Given::Several(_)) => {
-            return Err(D::Error::custom(format!(
-                "a list names 2 to {MOST_MEMBERS} servers; one stands without brackets"
-            )));
-        }
-        Err(_) => return Err(D::Error::custom("an address, or a list of addresses")),
-    };
-    let mut all: Vec<Backend> = Vec::new();
-    for text in texts {
-        let backend = text.parse().map_err(D::Error::custom)?;
-        if all.contains(&backend) {
-            return Err(D::Error::custom(format!("{text:?} stands there twice")));
-        }
-        all.push(backend);
-    }
-    Ok(all)
-}
-
 fn default_backend() -> Vec<Backend> {
     match DEFAULT_BACKEND.parse() {
         Ok(backend) => vec![backend],
@@ -667,161 +627,4 @@ where
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config_template::template;
-    use crate::sockets::listed;
-
-    fn parse(text: &str) -> Result<ConfigFile, String> {
-        ConfigFile::parse(Path::new("dir/onionskin.toml"), text).map_err(|error| error.to_string())
-    }
-
-    fn error(text: &str) -> String {
-        parse(text).expect_err("must be refused")
-    }
-
-    #[test]
-    fn the_documented_file_is_understood() {
-        let config = parse(
-            r#"
-            listen  = "127.0.0.1:3310"
-            backend = "unix:/run/mysqld/mysqld.sock"
-            keys    = "file:other.json"
-            suite   = "sm"
-            backend_tls = "never"
-            [tls]
-            cert = "a.pem"
-            key = "b.pem"
-            [protect."sbtest.*"]
-            k   = ["eq", "range"]
-            c   = []
-            "*" = ["join:g"]
-            "#,
-        )
-        .expect("sound");
-        assert_eq!(listed(&config.listen), "127.0.0.1:3310");
-        assert_eq!(config.suite, Suite::Sm);
-        assert_eq!(config.keys.locator, "file:other.json");
-        assert_eq!(config.backend_tls, Some(BackendTlsMode::Never));
-        assert_eq!(config.folder(), Path::new("dir"));
-        let found = config.policy.find("sbtest", "t", "k").expect("matched");
-        assert!(found.capabilities.eq && found.capabilities.range);
-    }
-
-    #[test]
-    fn an_empty_file_means_the_defaults() {
-        let config = parse("").expect("sound");
-        assert_eq!(
-            (
-                listed(&config.listen).as_str(),
-                config.keys.locator.as_str()
-            ),
-            (DEFAULT_LISTEN, "file:keys.json")
-        );
-        assert!(config.policy.is_empty() && config.tls.is_none() && config.backend_tls.is_none());
-    }
-
-    #[test]
-    fn the_template_says_what_the_defaults_are() {
-        let auto = parse(&template(DEFAULT_BACKEND, true)).expect("sound");
-        assert!(matches!(auto.scratch, Some(ScratchSection::Auto { .. })));
-        for backend in [DEFAULT_BACKEND, "unix:/a \"strange\"/path"] {
-            let config = parse(&template(backend, false)).expect("sound");
-            assert_eq!(config.listen, default_listen());
-            assert_eq!(config.suite, Suite::Aes);
-            assert!(
-                config.policy.is_empty() && config.tls.is_none() && config.backend_tls.is_none()
-            );
-        }
-        // The examples in it are right, too, as soon as they are no comments any more.
-        let live: String = template(DEFAULT_BACKEND, false)
-            .lines()
-            .map(|line| match line.strip_prefix("# ") {
-                Some(code)
-                    if code.starts_with('[') || code.contains(" = ") && !code.contains(": ") =>
-                {
-                    code
-                }
-                _ => line,
-            })
-            .fold(String::new(), |text, line| text + line + "\n");
-        let config = parse(&live).expect("sound");
-        assert_eq!(config.backend_tls, Some(BackendTlsMode::Verify));
-        assert!(config.scratch.is_some());
-        assert!(config.tls.is_some() && !config.policy.is_empty());
-        assert_eq!(config.backend_rsa_key, Some("public_key.pem".into()));
-        let (said, default) = (config.login, LoginLimits::default());
-        assert_eq!(said.time, default.time);
-        assert_eq!(
-            (said.logins, said.logins_per_address),
-            (default.logins, default.logins_per_address)
-        );
-    }
-
-    #[test]
-    fn sections_are_enforced_as_they_say_or_as_the_file_says() {
-        let unmet = |text: &str| {
-            let config = parse(text).expect("sound");
-            config.policy.unmet("a", "b", None).is_some()
-        };
-        assert!(!unmet("[protect.\"a.b\"]\nc = []\n"));
-        assert!(unmet("enforce = true\n[protect.\"a.b\"]\nc = []\n"));
-        assert!(unmet("[protect.\"A.b\"]\nc = []\nenforce = true\n"));
-        assert!(!unmet(
-            "enforce = true\n[protect.\"a.b\"]\nc = []\nenforce = false\n"
-        ));
-        // what stays plaintext may be missing
-        let plain = "enforce = true\n[protect.\"a.b\"]\nc = \"plain\"\n\"*\" = []\n";
-        assert!(!unmet(plain));
-        assert!(
-            parse(plain)
-                .expect("sound")
-                .policy
-                .find("a", "b", "c")
-                .is_none()
-        );
-        let word = error("[protect.\"a.b\"]\nc = \"plane\"\n");
-        assert!(word.contains("\"plane\""), "{word}");
-        // a column may be called so
-        let column = parse("[protect.\"a.b\"]\nenforce = [\"eq\"]\n").expect("sound");
-        assert!(column.policy.find("a", "b", "enforce").is_some());
-        let other = error("[protect.\"a.b\"]\nenforced = true\n");
-        assert!(other.contains("enforced"), "{other}");
-        let pins = parse("pins = \"p\"\n").expect("sound");
-        assert_eq!(pins.pins_path().as_deref(), Some(Path::new("dir/p")));
-    }
-
-    #[test]
-    fn mistakes_are_named_with_their_place() {
-        let unknown = error("listen = \"127.0.0.1:3307\"\nbackends = \"x\"\n");
-        assert!(
-            unknown.contains("unknown field `backends`") && unknown.contains("line 2"),
-            "{unknown}"
-        );
-        assert!(
-            unknown.contains("`backend`"),
-            "the settings that exist: {unknown}"
-        );
-        let word = error("[protect.\"a.b\"]\nc = [\"equality\"]\n");
-        assert!(
-            word.contains("\"a.b\"") && word.contains("\"equality\"") && word.contains("\"eq\""),
-            "{word}"
-        );
-        let pattern = error("[protect.sbtest]\nk = []\n");
-        assert!(pattern.contains("database.table"), "{pattern}");
-        let suite = error("suite = \"des\"\n");
-        assert!(
-            suite.contains("\"aes\" or \"sm\"") && suite.contains("line 1"),
-            "{suite}"
-        );
-        let mode = error("backend_tls = \"always\"\n");
-        assert!(mode.contains("`preferred`"), "{mode}");
-        let backend = error("backend = \"nowhere\"\n");
-        assert!(backend.contains("line 1"), "{backend}");
-        let version = error("[tls]\nmin_version = \"1.1\"\n");
-        assert!(
-            version.contains("`1.2`") && version.contains("line 2"),
-            "{version}"
-        );
-    }
-}
+mod tests;

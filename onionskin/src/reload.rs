@@ -75,7 +75,8 @@ pub fn control_of(path: &Path) -> Result<PathBuf, CommandError> {
 
 /// Say what a start or a reload with this configuration would say
 ///
-/// Reads the configuration and every file that it names, and changes nothing. Where `control` is
+/// Reads the configuration and every file that it names, and changes nothing. Where `backend` is a
+/// list, its members are asked what they are. Where `control` is
 /// set and a proxy runs, that is asked what a reload would change.
 #[derive(Args)]
 pub struct Check {

@@ -36,6 +36,10 @@ const CONNECTING: Duration = Duration::from_secs(10);
 /// the kernel's questions in silence.
 const DEAD: Duration = Duration::from_secs(30);
 
+/// Longest packet, in bytes, and most rows of a short answer: see [`Client::connect_within`].
+const SHORT_PACKET: usize = 64 << 10;
+const SHORT_ROWS: usize = 1000;
+
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
@@ -172,6 +176,7 @@ pub struct Client {
     deprecate_eof: bool,
     version: String,
     family: Family,
+    most_rows: usize,
 }
 
 impl Client {
@@ -181,8 +186,12 @@ impl Client {
     }
 
     /// The same with a server that has to accept, and to give each of its answers, in this time.
+    /// For short answers: a longer one is an error, whatever the server is up to.
     pub fn connect_within(options: &ConnectOptions, limit: Duration) -> Result<Self, ClientError> {
-        Self::connect_in(options, limit.min(CONNECTING), limit)
+        let mut client = Self::connect_in(options, limit.min(CONNECTING), limit)?;
+        client.connection.set_max_payload(SHORT_PACKET);
+        client.most_rows = SHORT_ROWS;
+        Ok(client)
     }
 
     fn connect_in(
@@ -284,6 +293,7 @@ impl Client {
             connection,
             version,
             family,
+            most_rows: usize::MAX,
         };
         if let Some(expected) = &options.identity {
             let found = client.identity()?;
@@ -380,6 +390,9 @@ impl Client {
             match RowPacket::classify(payload, self.deprecate_eof) {
                 RowPacket::End => return Ok(answer),
                 RowPacket::Err => return Err(ClientError::of_packet(payload)),
+                RowPacket::Row if answer.rows.len() >= self.most_rows => {
+                    return Err(WireError::Malformed("answer with too many rows").into());
+                }
                 RowPacket::Row => {
                     let mut row = TextRow::new(payload);
                     let mut cells = Vec::with_capacity(columns as usize);

@@ -120,30 +120,32 @@ pub fn judge(members: &[Member]) -> Judgement {
     let judged: Vec<(Standing, String)> = members.iter().map(|m| standing(m, members)).collect();
     let standings: Vec<Standing> = judged.iter().map(|(standing, _)| *standing).collect();
     let verdict = verdict(members, &standings);
-    let states = members
-        .iter()
-        .zip(judged)
-        .map(|(member, (standing, text))| {
-            let found = found(member);
-            let primary =
-                matches!(&verdict, Verdict::Primary(place) if place.member == member.backend);
-            MemberState {
-                member: member.backend.to_string(),
-                primary,
-                up: !matches!(standing, Standing::Lost),
-                state: match primary {
-                    true => "primary".into(),
-                    false => text,
-                },
-                version: found.map(|found| found.version.clone()),
-            }
-        });
+    let is_primary = |member: &Member| matches!(&verdict, Verdict::Primary(place) if place.member == member.backend);
+    let state = |(member, (standing, text)): (&Member, (Standing, String))| MemberState {
+        member: member.backend.to_string(),
+        primary: is_primary(member),
+        up: !matches!(standing, Standing::Lost),
+        state: match is_primary(member) {
+            true => "primary".into(),
+            false => printable(&text),
+        },
+        version: found(member).map(|found| printable(&found.version)),
+    };
     Judgement {
-        states: states.collect(),
-        warning: warning(members),
+        states: members.iter().zip(judged).map(state).collect(),
+        warning: warning(members).map(|text| printable(&text)),
         standings,
         verdict,
     }
+}
+
+/// Longest text of a member that is told, in characters.
+const LONGEST: usize = 400;
+
+/// A text with what servers say in it, for a log and a terminal: one line, and not too long.
+fn printable(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().take(LONGEST).map(shown).collect()
 }
 
 fn found(member: &Member) -> Option<&Found> {

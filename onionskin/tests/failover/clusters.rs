@@ -113,14 +113,13 @@ fn a_cluster_has_its_first_node_used() {
         return announce("SKIPPED: Galera's library is not installed");
     }
     let ports: Vec<u16> = (0..3).map(|_| free_port()).collect();
-    let mut servers: Vec<Server> = Vec::new();
-    for (number, port) in ports.iter().enumerate() {
+    let options = |number: usize| {
         let others = match number {
             0 => String::new(),
             _ => format!("127.0.0.1:{}", ports[0]),
         };
-        let (ist, sst) = (free_port(), free_port());
-        let options = ServerOptions {
+        let (port, ist) = (ports[number], free_port());
+        ServerOptions {
             binlog: Some(Binlog::Row),
             extra: [
                 "--wsrep-on=ON".into(),
@@ -129,19 +128,32 @@ fn a_cluster_has_its_first_node_used() {
                 "--wsrep-cluster-name=onionskin-test".into(),
                 "--wsrep-node-address=127.0.0.1".into(),
                 format!("--wsrep-node-name=node{number}"),
-                format!("--wsrep-sst-receive-address=127.0.0.1:{sst}"),
-                "--wsrep-sst-method=rsync".into(),
-                format!("--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:{port};ist.recv_addr=127.0.0.1:{ist};gcache.size=16M"),
+                format!(
+                    "--wsrep-provider-options=gmcast.listen_addr=tcp://127.0.0.1:{port};ist.recv_addr=127.0.0.1:{ist};gcache.size=16M"
+                ),
                 "--innodb-autoinc-lock-mode=2".into(),
             ]
             .into(),
             ..ServerOptions::default()
-        };
-        let server = Server::start(Kind::MariaDb, options).expect("MariaDB is never skipped");
-        if number == 0 {
-            accounts(&server);
         }
-        servers.push(server);
+    };
+    // the others begin with what the first one has, and get what came after that: no transfer of
+    // all data, which needs programs of its own
+    let first = Server::start(Kind::MariaDb, options(0));
+    let mut first = first.expect("MariaDB is never skipped");
+    accounts(&first);
+    first.shutdown();
+    let copies = tempfile::tempdir().expect("a folder");
+    let copy = copies.path().join("data");
+    let copied = std::process::Command::new("cp")
+        .arg("-a")
+        .args([first.data_dir(), copy.clone()])
+        .status();
+    assert!(copied.is_ok_and(|status| status.success()));
+    first.restart();
+    let mut servers = vec![first];
+    for number in 1..3 {
+        servers.push(Server::start_on(Kind::MariaDb, options(number), &copy));
     }
     let mut members = Members::before(servers, &[], "interval_seconds = 0.5\n", "");
     members.table();

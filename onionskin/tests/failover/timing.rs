@@ -86,7 +86,7 @@ fn times_from_a_kill_to_a_write() {
         );
     }
     let mut times: [Vec<u64>; 2] = Default::default();
-    for _ in 0..5 {
+    for round in 0..8 {
         let Some(mut members) = Members::start(Kind::MariaDb, 2, "", "") else {
             return;
         };
@@ -113,6 +113,8 @@ fn times_from_a_kill_to_a_write() {
             wait_until("writes are made", SOON, || {
                 written.iter().all(|w| w.load(Ordering::SeqCst) > 2_000_000)
             });
+            // at any moment between two checks of either
+            thread::sleep(Duration::from_millis(round * 230));
             signal("KILL", child);
             let killed = begin.elapsed().as_micros() as u64;
             promote(&members.servers[1]);

@@ -98,3 +98,24 @@ fn next_term(before: &Leading, patience: Duration) -> Leading {
         ..Leading::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_change_gives_nobody_more_time() {
+        let first = next_term(&Leading::default(), Duration::from_secs(5));
+        let second = next_term(&first, Duration::from_secs(60));
+        assert_eq!((first.term, second.term), (1, 2));
+        assert_eq!(second.until, first.until);
+        // whose time was over is gone
+        let over = Leading {
+            until: Some(Instant::now()),
+            ..first.clone()
+        };
+        assert!(next_term(&over, Duration::from_secs(60)).until > first.until);
+        let sooner = next_term(&first, Duration::ZERO);
+        assert!(sooner.until < first.until);
+    }
+}

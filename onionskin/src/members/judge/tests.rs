@@ -167,6 +167,16 @@ fn the_same_server_twice_and_other_families_are_told_and_refused() {
 }
 
 #[test]
+fn what_a_server_says_is_one_line() {
+    let evil = Heard::Unclear("no\nERROR all is well\u{1b}[2J".repeat(100));
+    let state = &judge(&[member(1, evil), member(2, of(2, writable()))]).states[0].state;
+    assert!(
+        !state.contains(['\n', '\u{1b}']) && state.chars().count() == LONGEST,
+        "{state}"
+    );
+}
+
+#[test]
 fn one_that_cannot_be_judged_is_no_primary_and_keeps_nobody_out() {
     let unclear = Heard::Unclear("access denied".into());
     assert!(primary(&[member(1, unclear.clone()), member(2, of(2, replica()))]).is_err());
