@@ -35,6 +35,7 @@ on_both_servers!(
     nothing_known_of_tables_goes_over,
     members_come_and_go_by_a_reload,
     an_account_that_may_not_ask_is_told,
+    a_new_program_takes_over,
     sums_stay_over_switchovers_and_kills,
 );
 

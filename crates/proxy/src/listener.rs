@@ -371,10 +371,12 @@ fn let_in(
     }
     // what holds now: it may have waited
     let now = || live.current().login.clone();
-    let connected = |server: &Transport, term| match term {
-        // there is no other server
-        0 => Ok(()),
-        term => Ok(entry.connected(server.try_clone_socket()?, term)),
+    let connected = |server: &Transport, term| {
+        // without one there is no other server
+        if term > 0 {
+            entry.connected(server.try_clone_socket()?, term);
+        }
+        Ok(())
     };
     match login(
         Transport::from(socket),

@@ -116,3 +116,52 @@ fn a_server_named_twice_is_told() {
         members.proxy.log()
     );
 }
+
+/// A new program takes over. No login fails, since it knows the primary before it takes the
+/// sockets; and the old one follows a switchover with the sessions that it still has.
+pub fn a_new_program_takes_over(kind: Kind) {
+    let Some(members) = Members::start(kind, 2, HASTY, "") else {
+        return;
+    };
+    members.table();
+    let mut old = members.app_soon();
+    let log = members.proxy.folder().join("next.log");
+    let log = fs::File::create(log).expect("a file");
+    let listen = format!("127.0.0.1:{}", members.proxy.port());
+    let mut next = tied_command(onionskin_program());
+    next.current_dir(members.proxy.folder())
+        .args([
+            "serve",
+            "-c",
+            "onionskin.toml",
+            "--take-over",
+            "--listen",
+            &listen,
+        ])
+        .env("RUST_LOG", "info")
+        .stdin(std::process::Stdio::null())
+        .stderr(log);
+    let mut next = next.spawn().expect("onionskin starts");
+    let serves = || {
+        let text = fs::read_to_string(members.proxy.folder().join("next.log"));
+        text.is_ok_and(|text| text.contains("listening on"))
+    };
+    let begin = Instant::now();
+    while !serves() && begin.elapsed() < SOON {
+        let mut session = members.app().expect("no login fails");
+        assert_eq!(members.at(&mut session), 0);
+    }
+    assert!(serves(), "{}", members.proxy.log());
+    let mut new = members.app().expect("no login fails");
+    old.must("SELECT 1");
+    demote(&members.servers[0]);
+    promote(&members.servers[1]);
+    members.app_soon_at(1);
+    for session in [&mut old, &mut new] {
+        wait_until("sessions of both have ended", SOON, || {
+            session.run("SELECT 1").is_err()
+        });
+    }
+    let _ = next.kill();
+    let _ = next.wait();
+}
