@@ -23,7 +23,7 @@ use crate::{
     key_place::Patience,
     keys_watch::KeysWatch,
     logging,
-    members::Members,
+    members::{self, Members},
     notify,
     private::{Installation, OwnEngine, PrivateError, PrivateServer, root_is_open},
     reload::{Beginning, Reloader},
@@ -170,11 +170,8 @@ impl Serve {
         );
         let service = service.map_err(system("duplicating a socket"))?;
         if let Some(settings) = members {
-            let members = Members::begin(proxy.lead(), settings);
-            let members = members.map_err(system("asking the members"))?;
-            // the program before serves until here, and no client comes before a primary is known
-            members.wait();
-            service.keep_members(members);
+            let members = begin_members(&proxy, settings);
+            service.keep_members(members.map_err(system("asking the members"))?);
         }
         if admin.is_some() || control.is_some() {
             let observer = proxy.observer().map_err(system("watching the server"))?;
@@ -313,6 +310,14 @@ impl Servers {
             server.stop();
         }
     }
+}
+
+/// Begins to ask the members. No client comes before a primary is known, if there is one; a program
+/// that is to be taken over serves until then.
+fn begin_members(proxy: &Proxy, settings: members::Settings) -> std::io::Result<Members> {
+    let members = Members::begin(proxy.lead(), settings)?;
+    members.wait();
+    Ok(members)
 }
 
 /// Begins to write the audit log, if the configuration has one.

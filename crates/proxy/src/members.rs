@@ -2,7 +2,7 @@
 //!
 //! Where `backend` is a list, one of its members is the primary, and the program's monitors find
 //! out which (`onionskin/src/members`). What they find comes here as a [`Leading`], which is a part
-//! of [`Shared`](crate::Shared): it is exchanged as a whole, as a configuration is by a reload. So a
+//! of what all sessions share: it is exchanged as a whole, as a configuration is by a reload. So a
 //! session meets a change where it looks for one anyway, before each command, and a proxy with one
 //! server has nothing to look for.
 //!
@@ -14,9 +14,12 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
+use onionskin_plan::errors;
+use onionskin_wire::Connection;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Backend;
+use crate::error::Failure;
 
 /// A member that sessions go to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +51,26 @@ pub(crate) struct Leading {
     pub closed: Option<String>,
     /// When the last session of an earlier term is ended.
     pub until: Option<Instant>,
+}
+
+impl Leading {
+    /// The error of a session of an earlier term. Accounts need not know how members are called.
+    pub fn demoted(&self) -> Failure {
+        let about = match self.closed {
+            None => "another one is",
+            Some(_) => "none is at the moment",
+        };
+        Failure::refused(&errors::DEMOTED, about)
+    }
+
+    /// Tells the client of such a session why it ends. That it is gone is no error.
+    pub fn tell_demoted(&self, client: &mut Connection) {
+        if let Some(packet) = self.demoted().packet() {
+            let mut out = Vec::new();
+            packet.encode(&mut out);
+            let _ = client.write_payload(&out).and_then(|()| client.flush());
+        }
+    }
 }
 
 /// How far the sessions of earlier terms have come.

@@ -87,8 +87,10 @@ pub fn an_account_that_may_not_ask_is_told(kind: Kind) {
     assert!(said.contains("No member could take sessions"), "{said}");
     // its connection was cut
     assert!(session.run("SELECT 1").is_err());
-    let log = members.proxy.log();
-    assert!(log.contains("the account of [health] needs"), "{log}");
+    wait_until("the log says what is missing", SOON, || {
+        let log = members.proxy.log();
+        log.contains("the account of [health] needs")
+    });
     for (name, arguments) in [("explain", vec!["SELECT 1"]), ("pin", vec![])] {
         let mut all = vec![name, "-c", "onionskin.toml"];
         all.extend(arguments);

@@ -70,8 +70,8 @@ impl Lead {
     }
 
     /// Ends sessions of earlier terms that may be ended by now, and logins that go on while there
-    /// are no new sessions: they may wait for a server that is lost. To be called again and again until
-    /// none is left.
+    /// are no new sessions: they may wait for a server that is lost. To be called again and again
+    /// until none is left.
     pub fn drain(&self) -> Drained {
         let shared = self.live.current();
         let leading = &shared.leading;

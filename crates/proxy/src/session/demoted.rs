@@ -9,12 +9,7 @@
 
 use std::time::Instant;
 
-use onionskin_plan::errors;
-use onionskin_wire::Connection;
-
 use super::Session;
-use crate::error::Failure;
-use crate::members::Leading;
 
 impl Session {
     /// Whether the session is of an earlier term.
@@ -48,34 +43,11 @@ impl Session {
             // as servers announce their end
             self.client.reset_sequence();
         }
-        tell(&mut self.client, &self.shared.leading);
+        self.shared.leading.tell_demoted(&mut self.client);
         false
-    }
-
-    /// What a client is told beside the error.
-    pub(super) fn whereabouts(&self) -> &'static str {
-        whereabouts(&self.shared.leading)
     }
 
     fn is_in_something(&self) -> bool {
         self.server.is_in_transaction() || self.locked_tables
-    }
-}
-
-/// Tells the client of a session of an earlier term why it ends. That it is gone is no error.
-pub(super) fn tell(client: &mut Connection, leading: &Leading) {
-    let failure = Failure::refused(&errors::DEMOTED, whereabouts(leading));
-    if let Some(packet) = failure.packet() {
-        let mut out = Vec::new();
-        packet.encode(&mut out);
-        let _ = client.write_payload(&out).and_then(|()| client.flush());
-    }
-}
-
-/// Accounts need not know how the members are called.
-fn whereabouts(leading: &Leading) -> &'static str {
-    match leading.closed {
-        None => "another one is",
-        Some(_) => "none is at the moment",
     }
 }

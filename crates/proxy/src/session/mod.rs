@@ -164,7 +164,7 @@ impl Session {
         );
         let mut client = login.client;
         if shared.leading.term != login.term {
-            demoted::tell(&mut client, &shared.leading);
+            shared.leading.tell_demoted(&mut client);
             return Err(Failure::Client(WireError::Closed));
         }
         // a reload may have come while the password was on its way

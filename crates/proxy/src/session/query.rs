@@ -379,7 +379,7 @@ impl Session {
                 self.adopt();
             }
             if self.is_demoted() && !self.may_finish() {
-                return Err(Failure::refused(&errors::DEMOTED, self.whereabouts()));
+                return Err(self.shared.leading.demoted());
             }
             let part = sql[range.clone()].to_vec();
             self.template
