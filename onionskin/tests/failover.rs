@@ -225,7 +225,7 @@ fn member(kind: Kind, number: usize) -> Option<Server> {
     };
     let mut server = Server::start(kind, options)?;
     let own_id = server.data_dir().join("auto.cnf");
-    if own_id.exists() {
+    if number > 0 && own_id.exists() {
         server.shutdown();
         fs::remove_file(&own_id).expect("removed");
         server.restart();
