@@ -106,7 +106,8 @@ impl Archive {
         let finder = KeyFinder::new(&self.keys);
         let recipients = self.recipients.read()?;
         let config = self.keys.keys().config_if_there()?;
-        let config = config.as_ref().filter(|_| self.backend.is_none());
+        let is_of_config = |file: &&ConfigFile| self.backend.is_none() || file.has_members();
+        let config = config.as_ref().filter(is_of_config);
         let (key, suite) = if recipients.is_empty() {
             let loaded = finder.loaded()?;
             let suite = self.suite.unwrap_or(loaded.suite);
@@ -165,7 +166,7 @@ impl Archive {
         let named = self.backend.as_deref().map(parse_backend).transpose()?;
         let backend = match (&named, file) {
             (Some(backend), _) => backend,
-            (None, Some(file)) => &file.backend,
+            (None, Some(file)) => file.one_backend()?,
             (None, None) => {
                 return Err(CommandError::Arguments(
                     "name the server: a configuration with -c, or its address with --backend"

@@ -22,6 +22,7 @@ use crate::audit_section::AuditSection;
 use crate::error::CommandError;
 use crate::flattened::flattened;
 use crate::functions_section::FunctionsSection;
+use crate::health_section::{HealthSection, backends, fits};
 use crate::provider_section::{KeysSection, ProviderName, ProviderSections};
 use crate::scratch_section::ScratchSection;
 use crate::tls_section::ClientTls;
@@ -82,6 +83,14 @@ pub enum ConfigError {
         /// One sentence and the way out.
         text: String,
     },
+    /// Several servers.
+    #[error("{}: {text}", path.display())]
+    Members {
+        /// The file.
+        path: PathBuf,
+        /// One sentence.
+        text: &'static str,
+    },
     /// The provider of the root key.
     #[error("{}: {text}", path.display())]
     Provider {
@@ -98,8 +107,9 @@ pub enum ConfigError {
 struct Content {
     #[serde(default = "default_listen", deserialize_with = "addresses")]
     listen: Vec<ListenAddress>,
-    #[serde(default = "default_backend", deserialize_with = "parsed")]
-    backend: Backend,
+    #[serde(default = "default_backend", deserialize_with = "backends")]
+    backend: Vec<Backend>,
+    health: Option<HealthSection>,
     #[serde(default, deserialize_with = "some_parsed")]
     admin: Option<ListenAddress>,
     admin_token_file: Option<PathBuf>,
@@ -189,8 +199,12 @@ pub struct ConfigFile {
     pub path: PathBuf,
     /// `listen`: one or several.
     pub listen: Vec<ListenAddress>,
-    /// The server.
+    /// The server; the first of several.
     pub backend: Backend,
+    /// All that `backend` names.
+    pub backends: Vec<Backend>,
+    /// `[health]`: there if `backend` is a list.
+    pub health: Option<HealthSection>,
     /// `admin`
     pub admin: Option<ListenAddress>,
     /// `admin_token_file`
@@ -280,6 +294,10 @@ impl ConfigFile {
             path: path.to_owned(),
             source,
         })?;
+        fits(&content.backend, content.health.as_ref()).map_err(|text| ConfigError::Members {
+            path: path.to_owned(),
+            text,
+        })?;
         let rules = content.tls.as_ref().map(ClientTls::certificate_rules);
         let certificates = rules.transpose().map_err(|text| ConfigError::Tls {
             path: path.to_owned(),
@@ -297,7 +315,9 @@ impl ConfigFile {
         Ok(Self {
             path: path.to_owned(),
             listen: content.listen,
-            backend: content.backend,
+            backend: content.backend[0].clone(),
+            backends: content.backend,
+            health: content.health,
             admin: content.admin,
             admin_token_file: content.admin_token_file,
             control: content.control,
@@ -367,6 +387,25 @@ impl ConfigFile {
         Some(engine)
     }
 
+    /// Whether `backend` is a list.
+    pub fn has_members(&self) -> bool {
+        self.backends.len() > 1
+    }
+
+    /// The server for a command that works on one: with a list it has to be named.
+    pub fn one_backend(&self) -> Result<&Backend, CommandError> {
+        match self.has_members() {
+            false => Ok(&self.backend),
+            true => {
+                let all: Vec<String> = self.backends.iter().map(ToString::to_string).collect();
+                Err(CommandError::Arguments(format!(
+                    "backend names several servers: say with --backend which one of them is meant ({})",
+                    all.join(", ")
+                )))
+            }
+        }
+    }
+
     /// Where the audit log is, if one is written.
     pub fn audit(&self) -> Option<onionskin_audit::Settings> {
         Some(self.audit.as_ref()?.settings(self.folder()))
@@ -387,6 +426,8 @@ impl ConfigFile {
     /// The files whose content is a part of the configuration, by their settings.
     pub fn files(&self) -> Vec<(String, PathBuf)> {
         let tls = self.tls.iter().flat_map(ClientTls::files);
+        let health = self.health.as_ref();
+        let health = health.map_or(&None, |health| &health.password_file);
         let others = [
             ("admin_token_file", &self.admin_token_file),
             ("pins", &self.pins),
@@ -394,6 +435,7 @@ impl ConfigFile {
             ("backend_cert", &self.backend_cert),
             ("backend_key", &self.backend_key),
             ("backend_rsa_key", &self.backend_rsa_key),
+            ("health.password_file", health),
         ];
         let others = others
             .into_iter()
@@ -541,9 +583,9 @@ fn addresses<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ListenAddress>, D
         .map_err(D::Error::custom)
 }
 
-fn default_backend() -> Backend {
+fn default_backend() -> Vec<Backend> {
     match DEFAULT_BACKEND.parse() {
-        Ok(backend) => backend,
+        Ok(backend) => vec![backend],
         Err(_) => unreachable!("the default is an address"),
     }
 }
@@ -557,7 +599,7 @@ fn default_suite() -> Suite {
 }
 
 /// Seconds, whole ones or not.
-fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+pub fn some_time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
     let time = Duration::try_from_secs_f64(f64::deserialize(deserializer)?);
     match time {
         Ok(time) if !time.is_zero() => Ok(Some(time)),
@@ -585,161 +627,4 @@ where
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config_template::template;
-    use crate::sockets::listed;
-
-    fn parse(text: &str) -> Result<ConfigFile, String> {
-        ConfigFile::parse(Path::new("dir/onionskin.toml"), text).map_err(|error| error.to_string())
-    }
-
-    fn error(text: &str) -> String {
-        parse(text).expect_err("must be refused")
-    }
-
-    #[test]
-    fn the_documented_file_is_understood() {
-        let config = parse(
-            r#"
-            listen  = "127.0.0.1:3310"
-            backend = "unix:/run/mysqld/mysqld.sock"
-            keys    = "file:other.json"
-            suite   = "sm"
-            backend_tls = "never"
-            [tls]
-            cert = "a.pem"
-            key = "b.pem"
-            [protect."sbtest.*"]
-            k   = ["eq", "range"]
-            c   = []
-            "*" = ["join:g"]
-            "#,
-        )
-        .expect("sound");
-        assert_eq!(listed(&config.listen), "127.0.0.1:3310");
-        assert_eq!(config.suite, Suite::Sm);
-        assert_eq!(config.keys.locator, "file:other.json");
-        assert_eq!(config.backend_tls, Some(BackendTlsMode::Never));
-        assert_eq!(config.folder(), Path::new("dir"));
-        let found = config.policy.find("sbtest", "t", "k").expect("matched");
-        assert!(found.capabilities.eq && found.capabilities.range);
-    }
-
-    #[test]
-    fn an_empty_file_means_the_defaults() {
-        let config = parse("").expect("sound");
-        assert_eq!(
-            (
-                listed(&config.listen).as_str(),
-                config.keys.locator.as_str()
-            ),
-            (DEFAULT_LISTEN, "file:keys.json")
-        );
-        assert!(config.policy.is_empty() && config.tls.is_none() && config.backend_tls.is_none());
-    }
-
-    #[test]
-    fn the_template_says_what_the_defaults_are() {
-        let auto = parse(&template(DEFAULT_BACKEND, true)).expect("sound");
-        assert!(matches!(auto.scratch, Some(ScratchSection::Auto { .. })));
-        for backend in [DEFAULT_BACKEND, "unix:/a \"strange\"/path"] {
-            let config = parse(&template(backend, false)).expect("sound");
-            assert_eq!(config.listen, default_listen());
-            assert_eq!(config.suite, Suite::Aes);
-            assert!(
-                config.policy.is_empty() && config.tls.is_none() && config.backend_tls.is_none()
-            );
-        }
-        // The examples in it are right, too, as soon as they are no comments any more.
-        let live: String = template(DEFAULT_BACKEND, false)
-            .lines()
-            .map(|line| match line.strip_prefix("# ") {
-                Some(code)
-                    if code.starts_with('[') || code.contains(" = ") && !code.contains(": ") =>
-                {
-                    code
-                }
-                _ => line,
-            })
-            .fold(String::new(), |text, line| text + line + "\n");
-        let config = parse(&live).expect("sound");
-        assert_eq!(config.backend_tls, Some(BackendTlsMode::Verify));
-        assert!(config.scratch.is_some());
-        assert!(config.tls.is_some() && !config.policy.is_empty());
-        assert_eq!(config.backend_rsa_key, Some("public_key.pem".into()));
-        let (said, default) = (config.login, LoginLimits::default());
-        assert_eq!(said.time, default.time);
-        assert_eq!(
-            (said.logins, said.logins_per_address),
-            (default.logins, default.logins_per_address)
-        );
-    }
-
-    #[test]
-    fn sections_are_enforced_as_they_say_or_as_the_file_says() {
-        let unmet = |text: &str| {
-            let config = parse(text).expect("sound");
-            config.policy.unmet("a", "b", None).is_some()
-        };
-        assert!(!unmet("[protect.\"a.b\"]\nc = []\n"));
-        assert!(unmet("enforce = true\n[protect.\"a.b\"]\nc = []\n"));
-        assert!(unmet("[protect.\"A.b\"]\nc = []\nenforce = true\n"));
-        assert!(!unmet(
-            "enforce = true\n[protect.\"a.b\"]\nc = []\nenforce = false\n"
-        ));
-        // what stays plaintext may be missing
-        let plain = "enforce = true\n[protect.\"a.b\"]\nc = \"plain\"\n\"*\" = []\n";
-        assert!(!unmet(plain));
-        assert!(
-            parse(plain)
-                .expect("sound")
-                .policy
-                .find("a", "b", "c")
-                .is_none()
-        );
-        let word = error("[protect.\"a.b\"]\nc = \"plane\"\n");
-        assert!(word.contains("\"plane\""), "{word}");
-        // a column may be called so
-        let column = parse("[protect.\"a.b\"]\nenforce = [\"eq\"]\n").expect("sound");
-        assert!(column.policy.find("a", "b", "enforce").is_some());
-        let other = error("[protect.\"a.b\"]\nenforced = true\n");
-        assert!(other.contains("enforced"), "{other}");
-        let pins = parse("pins = \"p\"\n").expect("sound");
-        assert_eq!(pins.pins_path().as_deref(), Some(Path::new("dir/p")));
-    }
-
-    #[test]
-    fn mistakes_are_named_with_their_place() {
-        let unknown = error("listen = \"127.0.0.1:3307\"\nbackends = \"x\"\n");
-        assert!(
-            unknown.contains("unknown field `backends`") && unknown.contains("line 2"),
-            "{unknown}"
-        );
-        assert!(
-            unknown.contains("`backend`"),
-            "the settings that exist: {unknown}"
-        );
-        let word = error("[protect.\"a.b\"]\nc = [\"equality\"]\n");
-        assert!(
-            word.contains("\"a.b\"") && word.contains("\"equality\"") && word.contains("\"eq\""),
-            "{word}"
-        );
-        let pattern = error("[protect.sbtest]\nk = []\n");
-        assert!(pattern.contains("database.table"), "{pattern}");
-        let suite = error("suite = \"des\"\n");
-        assert!(
-            suite.contains("\"aes\" or \"sm\"") && suite.contains("line 1"),
-            "{suite}"
-        );
-        let mode = error("backend_tls = \"always\"\n");
-        assert!(mode.contains("`preferred`"), "{mode}");
-        let backend = error("backend = \"nowhere\"\n");
-        assert!(backend.contains("line 1"), "{backend}");
-        let version = error("[tls]\nmin_version = \"1.1\"\n");
-        assert!(
-            version.contains("`1.2`") && version.contains("line 2"),
-            "{version}"
-        );
-    }
-}
+mod tests;

@@ -38,6 +38,9 @@ pub fn template(backend: &str, has_engine: bool) -> String {
 listen  = "{DEFAULT_LISTEN}"
 # The server: "host:port" or "unix:/path/to/its.sock".
 backend = {backend}
+# Or a list of servers, one of which is the primary: backend = ["db1.example.com:3306", "db2.example.com:3306"]
+# Then a section [health] names the account that asks them (docs/production.md): user, password_file, interval_seconds,
+# timeout_seconds, drain_seconds.
 # Where the proxy tells how it is: /live, /ready and /metrics over HTTP. Off unless it is set. An address that other machines
 # can reach needs a token, which /metrics then asks for.
 # admin = "127.0.0.1:3380"

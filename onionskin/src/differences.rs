@@ -16,7 +16,7 @@ pub const FIXED: [(&str, &str); 9] = [
     ("listen", "the address is bound at the start"),
     (
         "backend",
-        "open sessions and new ones must be at one server",
+        "open sessions and new ones must be at one server, unless it is a list before and afterwards",
     ),
     ("admin", "the address is bound at the start"),
     ("control", "the socket is bound at the start"),

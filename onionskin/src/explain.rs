@@ -78,7 +78,7 @@ impl Explain {
         let keys = key_place::load_at_start(&file)?;
         let backend = match &self.backend {
             Some(given) => parse_backend(given)?,
-            None => file.backend.clone(),
+            None => file.one_backend()?.clone(),
         };
         not_the_proxy(&backend, &file.listen)?;
         let password = std::env::var(&self.password_env).unwrap_or_default();
@@ -105,6 +105,7 @@ impl Explain {
             certificates_end: Vec::new(),
             certificates: CertificateRules::default(),
             tells_clients: false,
+            member_timeout: None,
             backend_tls: BackendTls::Never,
             backend_rsa_key: None,
             login: LoginLimits::default(),

@@ -8,6 +8,7 @@
 //! | `reload` | the commands `reload` and `check`, and what a running proxy does then |
 //! | `status` | how the running proxy is |
 //! | `start_check` | which servers are not there when the proxy begins to serve |
+//! | `members`, `health_section` | which of several servers is the primary |
 //! | `setup`, `flattened`, `differences` | what a configuration comes to, and how another one differs from it |
 //! | `service`, `control`, `sockets`, `notify` | what an operator has a running proxy do, and by which ways |
 //! | `admin` | the administration address: `/live`, `/ready`, `/metrics`, `/status` |
@@ -53,6 +54,7 @@ mod explain;
 mod flattened;
 mod functions_section;
 mod hardening;
+mod health_section;
 mod home;
 mod identity;
 mod init;
@@ -60,6 +62,7 @@ mod key_place;
 mod keys;
 mod keys_watch;
 mod logging;
+mod members;
 mod meter;
 mod migrate;
 mod notify;

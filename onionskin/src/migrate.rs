@@ -311,7 +311,7 @@ impl Migrate {
         };
         let backend = match (&self.backend, &file) {
             (Some(given), _) => parse_backend(given)?,
-            (None, Some(file)) => file.backend.clone(),
+            (None, Some(file)) => file.one_backend()?.clone(),
             (None, None) => {
                 return Err(CommandError::Arguments(
                     "name the server with --backend, or a configuration with -c".into(),

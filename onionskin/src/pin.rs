@@ -64,7 +64,7 @@ impl Pin {
         let keys = key_place::load_at_start(&file)?;
         let backend = match &self.backend {
             Some(given) => parse_backend(given)?,
-            None => file.backend.clone(),
+            None => file.one_backend()?.clone(),
         };
         let password = std::env::var(&self.password_env).unwrap_or_default();
         let login = tls::login(Some(&file), &backend, self.user, password)?;

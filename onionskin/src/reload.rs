@@ -21,7 +21,7 @@ use crate::{
     error::CommandError,
     home,
     key_place::{KeyPlace, Patience},
-    logging,
+    logging, members,
     setup::{Given, Setup},
     sockets::listed,
 };
@@ -75,7 +75,8 @@ pub fn control_of(path: &Path) -> Result<PathBuf, CommandError> {
 
 /// Say what a start or a reload with this configuration would say
 ///
-/// Reads the configuration and every file that it names, and changes nothing. Where `control` is
+/// Reads the configuration and every file that it names, and changes nothing. Where `backend` is a
+/// list, its members are asked what they are. Where `control` is
 /// set and a proxy runs, that is asked what a reload would change.
 #[derive(Args)]
 pub struct Check {
@@ -95,8 +96,14 @@ impl Check {
             "{}: sound. A start listens on {} and leads to {}.",
             path.display(),
             listed(Given::default().addresses(&file)),
-            setup.config.backend
+            match &setup.members {
+                None => setup.config.backend.to_string(),
+                Some(_) => "the primary among the members of backend".into(),
+            }
         );
+        if let Some(members) = &setup.members {
+            tell_members(members);
+        }
         let Some(socket) = file.control_path() else {
             return Ok(());
         };
@@ -110,6 +117,32 @@ impl Check {
             None => println!("No proxy listens on {}.", socket.display()),
         }
         Ok(())
+    }
+}
+
+/// What each member says now.
+fn tell_members(settings: &members::Settings) {
+    let (states, why) = members::ask_once(settings);
+    for state in &states {
+        let version = state
+            .version
+            .as_ref()
+            .map(|version| format!(" ({version})"));
+        println!(
+            "  {}: {}{}",
+            state.member,
+            state.state,
+            version.unwrap_or_default()
+        );
+    }
+    if let Some(why) = why {
+        let is_led = states.iter().any(|state| state.primary);
+        let consequence = if is_led {
+            ""
+        } else {
+            "No member could take sessions: "
+        };
+        println!("{consequence}{why}.");
     }
 }
 
@@ -130,6 +163,8 @@ struct Kept {
     client_tls: Option<Arc<ServerConfig>>,
     audit: Option<AuditConfig>,
     facts: Facts,
+    /// `backend` is a list.
+    has_members: bool,
     /// Where the keys are read anew.
     place: KeyPlace,
 }
@@ -138,6 +173,7 @@ impl Kept {
     fn of(config: &Config, facts: &Facts, place: KeyPlace) -> Kept {
         Kept {
             place,
+            has_members: config.member_timeout.is_some(),
             keys: config.keys.clone(),
             pins: config.pins.clone(),
             client_tls: config.client_tls.clone(),
@@ -163,6 +199,8 @@ pub struct Done {
     pub differences: Vec<Difference>,
     /// Statements that began before and still run.
     pub still_running: usize,
+    /// How the members of `backend` are asked from now on.
+    pub members: Option<members::Settings>,
     /// For the administration address.
     pub token: Option<Token>,
     /// The file.
@@ -247,6 +285,7 @@ impl Reloader {
         Ok(Done {
             differences,
             still_running: done.still_running,
+            members: setup.members,
             token: setup.token,
             file,
         })
@@ -266,7 +305,10 @@ impl Reloader {
         }
         let differences = kept.facts.to(&setup.facts);
         // the same keys may be in another file by now
-        let is_fixed = |d: &&Difference| d.name != "keys" && d.fixed_because().is_some();
+        let are_lists = kept.has_members && setup.members.is_some();
+        // the members of a list may come and go
+        let is_free = |name: &str| name == "keys" || name == "backend" && are_lists;
+        let is_fixed = |d: &&Difference| !is_free(&d.name) && d.fixed_because().is_some();
         let fixed: Vec<&Difference> = differences.iter().filter(is_fixed).collect();
         if let Some(first) = fixed.first() {
             let all: Vec<String> = fixed.iter().map(ToString::to_string).collect();

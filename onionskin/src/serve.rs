@@ -22,7 +22,9 @@ use crate::{
     home,
     key_place::Patience,
     keys_watch::KeysWatch,
-    logging, notify,
+    logging,
+    members::{self, Members},
+    notify,
     private::{Installation, OwnEngine, PrivateError, PrivateServer, root_is_open},
     reload::{Beginning, Reloader},
     scratch_section::ScratchSection,
@@ -150,7 +152,11 @@ impl Serve {
         let begun = Beginning::of(&setup, &file);
         // from now on the keys are there
         given.patience = Patience::Once;
-        let backend = setup.config.backend.to_string();
+        let members = setup.members.take();
+        let backend = match &members {
+            Some(_) => sockets::listed(&file.backends),
+            None => setup.config.backend.to_string(),
+        };
         let listeners = bind_rest(&addresses, listeners)?;
         let proxy = Proxy::on(listeners, setup.config).map_err(system("listening"))?;
         let reloader = Reloader::new(&file.path, given, begun, proxy.reload());
@@ -163,6 +169,10 @@ impl Serve {
             has_servers,
         );
         let service = service.map_err(system("duplicating a socket"))?;
+        if let Some(settings) = members {
+            let members = begin_members(&proxy, settings);
+            service.keep_members(members.map_err(system("asking the members"))?);
+        }
         if admin.is_some() || control.is_some() {
             let observer = proxy.observer().map_err(system("watching the server"))?;
             service.keep_observer(Arc::new(observer));
@@ -300,6 +310,14 @@ impl Servers {
             server.stop();
         }
     }
+}
+
+/// Begins to ask the members. No client comes before a primary is known, if there is one; a program
+/// that is to be taken over serves until then.
+fn begin_members(proxy: &Proxy, settings: members::Settings) -> std::io::Result<Members> {
+    let members = Members::begin(proxy.lead(), settings)?;
+    members.wait();
+    Ok(members)
 }
 
 /// Begins to write the audit log, if the configuration has one.

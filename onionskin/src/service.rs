@@ -22,6 +22,7 @@ use crate::{
     control::{self, Control, Request, Verdict, handover, say},
     differences::Difference,
     error::CommandError,
+    members::Members,
     reload::{Done, Reloader},
     sockets::listener_names,
 };
@@ -37,6 +38,8 @@ pub struct Service {
     listeners: Mutex<Vec<Listening>>,
     admin: Mutex<Option<admin::Served>>,
     observer: Mutex<Option<Arc<Observer>>>,
+    /// What asks the members of `backend`, if it is a list.
+    members: Mutex<Option<Members>>,
     control: Mutex<Option<control::Served>>,
     /// How long sessions go on after a handover.
     patience: Mutex<Duration>,
@@ -103,6 +106,7 @@ impl Service {
             listeners: Mutex::new(listeners),
             admin: Mutex::default(),
             observer: Mutex::default(),
+            members: Mutex::default(),
             control: Mutex::default(),
             patience: Mutex::new(patience),
             has_servers,
@@ -116,6 +120,11 @@ impl Service {
     /// The administration address, while it is served.
     pub fn keep_admin(&self, admin: Option<admin::Served>) {
         *self.admin.lock() = admin;
+    }
+
+    /// What asks the members of `backend`.
+    pub fn keep_members(&self, members: Members) {
+        *self.members.lock() = Some(members);
     }
 
     /// What tells how the proxy is.
@@ -258,9 +267,15 @@ impl Service {
         let Done {
             differences,
             still_running,
+            members,
             token,
             file,
         } = self.reloader.reload()?;
+        if let Some((kept, settings)) = self.members.lock().as_ref().zip(members)
+            && let Err(error) = kept.set(settings)
+        {
+            tracing::error!(%error, "no thread asks a member");
+        }
         if let Some(admin) = &*self.admin.lock() {
             admin.set_token(token);
         }

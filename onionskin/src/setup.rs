@@ -4,15 +4,16 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use onionskin_keys::{KeySet, ProviderState};
+use onionskin_keys::{KeySet, ProviderState, read_private_file};
 use onionskin_proxy::{
     Backend, BackendTls, Config, EnginePlace, ListenAddress, PinFile, Whereabouts,
     findings_at_start,
 };
+use zeroize::Zeroizing;
 
 use crate::{
     admin, config_file::ConfigFile, differences::Facts, error::CommandError, key_place,
-    key_place::Patience, sockets::listed, tls,
+    key_place::Patience, members, sockets::listed, tls,
 };
 
 /// What goes before the configuration, or stands beside it, for as long as the program runs.
@@ -49,6 +50,8 @@ pub struct Setup {
     pub config: Config,
     /// The token of the administration address.
     pub token: Option<admin::Token>,
+    /// How the members of `backend` are asked, if it is a list.
+    pub members: Option<members::Settings>,
     /// What a reload is compared by.
     pub facts: Facts,
 }
@@ -72,10 +75,14 @@ impl Given {
     }
 }
 
+/// Longest file of a password, in bytes.
+const PASSWORD_LIMIT: u64 = 4 << 10;
+
 impl Setup {
     /// Reads what the configuration names.
     pub fn read(file: &ConfigFile, given: &Given) -> Result<Setup, CommandError> {
         let backend = given.backend(file);
+        let members = members(file, given)?;
         let keys = key_place::load_for_long(file, &given.patience, &given.keys_provider)?;
         let keys = Arc::new(keys);
         // files may be put in place while they are read
@@ -101,6 +108,7 @@ impl Setup {
             certificates_end: tls::ends(file),
             certificates: file.certificates.clone(),
             tells_clients: file.backend_proxy_protocol,
+            member_timeout: members.as_ref().map(|members| members.timeout),
             backend_tls,
             backend_rsa_key: tls::server_key(file)?,
             login: file.login.clone(),
@@ -126,7 +134,10 @@ impl Setup {
             )));
         }
         facts.set("listen", &listed(given.addresses(file)));
-        facts.set("backend", &config.backend.to_string());
+        if members.is_none() {
+            facts.set("backend", &config.backend.to_string());
+            facts.remove("health");
+        }
         match (&given.engine, &config.scratch) {
             (Some(own), _) if own.is_argument => facts.remove("scratch"),
             // as it stands in the file
@@ -141,9 +152,47 @@ impl Setup {
         Ok(Setup {
             config,
             token,
+            members,
             facts,
         })
     }
+}
+
+/// How the members of `backend` are asked; `None` if there is one server only.
+fn members(file: &ConfigFile, given: &Given) -> Result<Option<members::Settings>, CommandError> {
+    let is_given = given.backend.is_some() || given.server.is_some();
+    let Some(health) = file.health.as_ref().filter(|_| !is_given) else {
+        return Ok(None);
+    };
+    let password = match &health.password_file {
+        None => Zeroizing::default(),
+        Some(path) => {
+            let path = file.folder().join(path);
+            let read = read_private_file(&path, PASSWORD_LIMIT);
+            let bytes = read.map_err(|error| {
+                CommandError::Arguments(format!("[health] password_file: {error}"))
+            })?;
+            let text = std::str::from_utf8(&bytes).map_err(|_| {
+                CommandError::Arguments(format!("{}: this is no text", path.display()))
+            })?;
+            Zeroizing::new(text.trim_end_matches(['\r', '\n']).to_owned())
+        }
+    };
+    let reached = file.backends.iter().map(|backend| {
+        let (user, password) = (health.user.clone(), (*password).clone());
+        let (options, may_be_plain) = tls::options(Some(file), backend, user, password)?;
+        Ok(members::Reached {
+            backend: backend.clone(),
+            options,
+            may_be_plain,
+        })
+    });
+    Ok(Some(members::Settings {
+        members: reached.collect::<Result<_, CommandError>>()?,
+        interval: health.interval(),
+        timeout: health.timeout(),
+        drain: health.drain(),
+    }))
 }
 
 /// The pins that the configuration names. Where `[protect]` and they do not agree, a warning says

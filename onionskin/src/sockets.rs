@@ -137,8 +137,8 @@ fn not_wanted(socket: &OwnedFd, addresses: &[ListenAddress]) -> CommandError {
 }
 
 /// Addresses in a sentence.
-pub fn listed(addresses: &[ListenAddress]) -> String {
-    let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+pub fn listed<T: ToString>(addresses: &[T]) -> String {
+    let texts: Vec<String> = addresses.iter().map(T::to_string).collect();
     texts.join(", ")
 }
 

@@ -219,6 +219,20 @@ pub fn login(
     user: String,
     password: String,
 ) -> Result<ConnectOptions, ConfigError> {
+    let (mut options, may_be_plain) = options(file, backend, user, password)?;
+    if may_be_plain && matches!(Client::connect(&options), Err(ClientError::NoTls)) {
+        options.tls = None;
+    }
+    Ok(options)
+}
+
+/// The same without a question to the server: whether TLS is to be left out where none is offered.
+pub fn options(
+    file: Option<&ConfigFile>,
+    backend: &Backend,
+    user: String,
+    password: String,
+) -> Result<(ConnectOptions, bool), ConfigError> {
     let (tls, required, tls_verifies) =
         match file.map(|file| for_server(file, backend)).transpose()? {
             None | Some(BackendTls::Never) => (None, false, false),
@@ -226,7 +240,8 @@ pub fn login(
             Some(BackendTls::Required(tls)) => (Some(tls), true, false),
             Some(BackendTls::Verified(tls)) => (Some(tls), true, true),
         };
-    let mut options = ConnectOptions {
+    let may_be_plain = tls.is_some() && !required;
+    let options = ConnectOptions {
         address: match backend {
             Backend::Tcp { host, port } => Address::Tcp {
                 host: host.clone(),
@@ -243,13 +258,7 @@ pub fn login(
         },
         identity: None,
     };
-    if options.tls.is_some()
-        && !required
-        && matches!(Client::connect(&options), Err(ClientError::NoTls))
-    {
-        options.tls = None;
-    }
-    Ok(options)
+    Ok((options, may_be_plain))
 }
 
 /// Encryption for clients that ask for no more. It exists in memory only.

@@ -246,8 +246,11 @@ pub struct AuditConfig {
 
 /// A proxy's configuration.
 pub struct Config {
-    /// The server.
+    /// The server; the first of several.
     pub backend: Backend,
+    /// Where `backend` is a list: how long a member may take to accept a connection. Nobody can log
+    /// in until [`crate::Lead`] says which of them is the primary.
+    pub member_timeout: Option<Duration>,
     /// The keys.
     pub keys: Arc<KeySet>,
     /// How the provider that unwraps their root key has answered, if there is one.

@@ -388,7 +388,8 @@ impl Server {
         self.status = status - StatusFlags::CURSOR_EXISTS - StatusFlags::LAST_ROW_SENT;
     }
 
-    fn is_in_transaction(&self) -> bool {
+    /// Whether a transaction is open.
+    pub fn is_in_transaction(&self) -> bool {
         self.status.contains(StatusFlags::IN_TRANS)
     }
 

@@ -181,6 +181,7 @@ impl Stage {
             certificates_end: Vec::new(),
             certificates: CertificateRules::default(),
             tells_clients: false,
+            member_timeout: None,
             backend_tls: BackendTls::Never,
             backend_rsa_key: None,
             login: LoginLimits::default(),
@@ -212,6 +213,7 @@ impl Stage {
             attributes: None,
             client_authority: None,
             trust: LinkTrust::default(),
+            term: 0,
             ok,
         };
         let peer = ClientAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into());

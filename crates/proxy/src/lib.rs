@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `listener` | accepts clients, one thread each, and ends them |
 //! | `live` | the configuration that holds now, and how sessions come to it |
+//! | `members` | which of several servers new sessions go to |
 //! | `network` | addresses that the configuration lists |
 //! | `gate` | where clients are waited for, until that ends |
 //! | `watch` | one thread that sees the ends of all connections |
@@ -74,6 +75,7 @@ mod live;
 mod login;
 mod long_values;
 mod mask;
+mod members;
 mod metrics;
 mod network;
 mod next_transaction;
@@ -114,6 +116,7 @@ mod upsert;
 mod view_constants;
 mod watch;
 
+use members::Leading;
 use onionskin_plan::UseScratch;
 use std::sync::Arc;
 
@@ -129,10 +132,11 @@ pub use engine_place::{EnginePlace, Whereabouts};
 pub use explain::{Explained, LoadTables, explain, statements};
 pub use gate::Gate;
 pub use listener::{
-    Bound, ListenAddress, Manner, Proxy, Reload, Reloaded, SocketFile, Stopper, bind_unix,
+    Bound, Lead, ListenAddress, Manner, Proxy, Reload, Reloaded, SocketFile, Stopper, bind_unix,
 };
 pub use login::{ServerKind, server_at};
 pub use mask::{MaskError, MaskSections, Masks};
+pub use members::{Drained, MemberState, Place};
 pub use metrics::{Exposition, METRICS, MetricHelp};
 pub use network::Network;
 pub use observer::{Observer, Part, ServerQuestion};
@@ -140,11 +144,18 @@ pub use pins::{PinError, PinFile, findings_at_start};
 pub use refused::{Help, Refused};
 pub use status::{Counted, PartState, ProtectedColumn, ProtectedTable, Statements, Status};
 
+/// What is told before any member has been asked.
+const UNASKED: &str = "the members have not been asked yet";
+
 /// What all sessions share under one configuration.
 pub(crate) struct Shared {
-    pub config: Config,
-    /// Which of the running proxy's configurations this is: the first is 0.
+    pub config: Arc<Config>,
+    /// Whatever sessions have to take over is another edition: the first is 0.
     pub edition: u64,
+    /// Which of the running proxy's configurations this is: the first is 0.
+    pub configuration: u64,
+    /// Which server sessions go to, where there are several.
+    pub leading: Leading,
     /// The part of it that logins depend on.
     pub login: Arc<login::LoginSettings>,
     pub sessions: Arc<registry::Registry>,
@@ -171,9 +182,15 @@ impl Shared {
     }
 
     pub(crate) fn new(config: Config) -> Arc<Self> {
+        let leading = Leading {
+            closed: config.member_timeout.map(|_| UNASKED.into()),
+            ..Leading::default()
+        };
         Arc::new(Shared {
             edition: 0,
-            login: Arc::new(login::LoginSettings::of(&config)),
+            configuration: 0,
+            login: Arc::new(login::LoginSettings::of(&config, &leading)),
+            leading,
             sessions: Arc::default(),
             accounts: Arc::new(catalog::Accounts::new(rules(&config, 0, Arc::default()))),
             told: Arc::default(),
@@ -181,7 +198,7 @@ impl Shared {
             refused: Arc::default(),
             pool: Arc::default(),
             slow_log: Arc::default(),
-            config,
+            config: Arc::new(config),
             cell_memory: Arc::default(),
         })
     }
@@ -189,7 +206,6 @@ impl Shared {
     /// The same proxy under another configuration. What is known of tables, and the plans, stay if
     /// nothing that they rest on has changed.
     pub(crate) fn with(&self, config: Config) -> Arc<Self> {
-        let edition = self.edition + 1;
         let before = &self.config;
         let same_pins = match (&before.pins, &config.pins) {
             (None, None) => true,
@@ -202,9 +218,31 @@ impl Shared {
             && before.suite == config.suite
             && before.like_index == config.like_index
             && Arc::ptr_eq(&before.keys, &config.keys);
+        let (config, leading) = (Arc::new(config), self.leading.clone());
+        self.next(config, self.configuration + 1, leading, stays)
+    }
+
+    /// The same configuration with another server for new sessions, or none. Of tables nothing is
+    /// known any more if the server is another one.
+    pub(crate) fn led(&self, leading: Leading) -> Arc<Self> {
+        let stays = leading.term == self.leading.term;
+        self.next(self.config.clone(), self.configuration, leading, stays)
+    }
+
+    /// `stays`: what is known of tables.
+    fn next(
+        &self,
+        config: Arc<Config>,
+        configuration: u64,
+        leading: Leading,
+        stays: bool,
+    ) -> Arc<Self> {
+        let edition = self.edition + 1;
         Arc::new(Shared {
             edition,
-            login: Arc::new(login::LoginSettings::of(&config)),
+            configuration,
+            login: Arc::new(login::LoginSettings::of(&config, &leading)),
+            leading,
             sessions: self.sessions.clone(),
             accounts: match stays {
                 true => self.accounts.clone(),

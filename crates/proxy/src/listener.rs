@@ -38,6 +38,7 @@ mod admission;
 mod bound;
 mod force;
 mod groups;
+mod lead;
 
 use std::cell::Cell;
 use std::io;
@@ -73,6 +74,7 @@ use admission::Place;
 use admission::Admission;
 pub use bound::{Bound, ListenAddress, Manner, SocketFile, bind_unix};
 pub use force::{Reload, Reloaded};
+pub use lead::Lead;
 
 /// Two sockets, each with a second handle to shut it down by.
 const FILES_PER_SESSION: u64 = 4;
@@ -146,6 +148,11 @@ impl Proxy {
     /// A handle that puts other configurations in force.
     pub fn reload(&self) -> Reload {
         Reload::new(self.live.clone(), self.admission.clone())
+    }
+
+    /// A handle that says which of several servers new sessions go to.
+    pub fn lead(&self) -> Lead {
+        Lead::new(self.live.clone())
     }
 
     /// A handle that ends [`Proxy::run`].
@@ -364,7 +371,21 @@ fn let_in(
     }
     // what holds now: it may have waited
     let now = || live.current().login.clone();
-    match login(Transport::from(socket), peer, session, &now, &timing) {
+    let connected = |server: &Transport, term| {
+        // without one there is no other server
+        if term > 0 {
+            entry.connected(server.try_clone_socket()?, term);
+        }
+        Ok(())
+    };
+    match login(
+        Transport::from(socket),
+        peer,
+        session,
+        &now,
+        &connected,
+        &timing,
+    ) {
         Ok(Some(login)) => {
             count(LoginOutcome::Ok);
             place.has_logged_in();
@@ -396,7 +417,7 @@ fn serve(live: &Arc<Live>, entry: &Entry, mut login: Login, peer: ClientAddress,
         address: peer.group(),
     };
     let limits = live.current().config.sessions.clone();
-    match server.and_then(|server| entry.logged_in(server, owner, &limits)) {
+    match server.and_then(|server| entry.logged_in(server, login.term, owner, &limits)) {
         Ok(Ok(())) => {}
         Ok(Err(too_many)) => {
             tracing::warn!(session, %peer, limit = too_many.setting(), "too many sessions");

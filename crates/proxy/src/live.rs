@@ -18,6 +18,7 @@ use parking_lot::{Mutex, RwLock};
 use crate::Shared;
 use crate::catalog::Accounts;
 use crate::config::Config;
+use crate::members::{Leading, MemberState};
 
 /// See the module.
 pub(crate) struct Live {
@@ -26,6 +27,8 @@ pub(crate) struct Live {
     edition: AtomicU64,
     /// What is known of tables, under all configurations that a session still has.
     accounts: Mutex<Vec<Weak<Accounts>>>,
+    /// What was last found of each server, where there are several.
+    members: Mutex<Vec<MemberState>>,
 }
 
 impl Live {
@@ -34,6 +37,7 @@ impl Live {
             accounts: Mutex::new(vec![Arc::downgrade(&shared.accounts)]),
             edition: AtomicU64::new(shared.edition),
             current: RwLock::new(shared),
+            members: Mutex::default(),
         })
     }
 
@@ -59,8 +63,29 @@ impl Live {
 
     /// Puts a configuration in the place of the present one.
     pub fn replace(&self, config: Config) -> Arc<Shared> {
+        self.exchange(|current| Some(current.with(config)))
+    }
+
+    /// Has another server lead, or none. `None` of the change: nothing is exchanged.
+    pub fn lead(&self, change: impl FnOnce(&Leading) -> Option<Leading>) -> Arc<Shared> {
+        self.exchange(|current| Some(current.led(change(&current.leading)?)))
+    }
+
+    /// What was last found of each server.
+    pub fn members(&self) -> Vec<MemberState> {
+        self.members.lock().clone()
+    }
+
+    /// Keeps that.
+    pub fn tell_members(&self, members: Vec<MemberState>) {
+        *self.members.lock() = members;
+    }
+
+    fn exchange(&self, make: impl FnOnce(&Shared) -> Option<Arc<Shared>>) -> Arc<Shared> {
         let mut current = self.current.write();
-        let next = current.with(config);
+        let Some(next) = make(&current) else {
+            return current.clone();
+        };
         {
             let mut accounts = self.accounts.lock();
             accounts.retain(|known| known.strong_count() > 0);

@@ -118,10 +118,16 @@ pub(crate) struct Login {
     pub client_authority: Option<[u8; 32]>,
     /// What makes the connection to the server fit for a password.
     pub trust: LinkTrust,
+    /// See [`crate::members`].
+    pub term: u64,
     /// Payload of the server's last OK, not yet passed on. The client's sequence number is right
     /// for it.
     pub ok: Vec<u8>,
 }
+
+/// Is told of the connection to the server once it is there, and of the term (see
+/// [`crate::members`]) that it belongs to: should another begin, somebody ends it.
+pub(crate) type Connected<'a> = &'a dyn Fn(&Transport, u64) -> std::io::Result<()>;
 
 /// Connects to the server and has it log the client in. `Ok(None)`: the server refused, and the
 /// client was told so; or the client left.
@@ -130,6 +136,7 @@ pub(crate) fn login(
     from: ClientAddress,
     session: u64,
     now: Now<'_>,
+    connected: Connected<'_>,
     timing: &Timing,
 ) -> LoginResult<Option<Login>> {
     let settings = &*now();
@@ -137,7 +144,8 @@ pub(crate) fn login(
     if settings.trace {
         client.set_tracer(Some(tracer("client", session, Peer::Client)));
     }
-    match relay_login(&mut client, from, session, settings, now, timing) {
+    let way = (now, connected);
+    match relay_login(&mut client, from, session, settings, way, timing) {
         Ok(Some((server, agreed, ok))) => Ok(Some(Login {
             client,
             server,
@@ -153,6 +161,7 @@ pub(crate) fn login(
             attributes: agreed.attributes,
             client_authority: agreed.client_authority,
             trust: settings.trust.clone(),
+            term: settings.term,
             ok,
         })),
         Ok(None) => Ok(None),
@@ -170,10 +179,11 @@ fn relay_login(
     from: ClientAddress,
     session: u64,
     settings: &LoginSettings,
-    now: Now<'_>,
+    (now, connected): (Now<'_>, Connected<'_>),
     timing: &Timing,
 ) -> LoginResult<Option<(Connection, Agreed, Vec<u8>)>> {
     let transport = connect_for(Some(from), settings, timing.whole)?;
+    connected(&transport, settings.term).map_err(LoginError::Unreachable)?;
     let mut server = Connection::new(transport);
     if settings.trace {
         server.set_tracer(Some(tracer("server", session, Peer::Server)));
@@ -210,8 +220,13 @@ fn connect_for(
     settings: &LoginSettings,
     whole: Instant,
 ) -> LoginResult<Transport> {
+    if let Some(why) = &settings.closed {
+        return Err(LoginError::NoPrimary(why.clone()));
+    }
     let connected = || {
-        let mut transport = connect(&settings.backend, whole)?;
+        let connecting = settings.connecting.map(|limit| Instant::now() + limit);
+        let until = connecting.map_or(whole, |until| until.min(whole));
+        let mut transport = connect(&settings.backend, settings.address, until)?;
         keep_alive(&transport.try_clone_socket()?)?;
         if settings.tells_clients {
             // far less than what the system takes at once

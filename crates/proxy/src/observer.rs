@@ -15,6 +15,7 @@ use crate::config::{Backend, ScratchConfig};
 use crate::engine_place::Whereabouts;
 use crate::live::Live;
 use crate::login::{LoginSettings, ServerKind, ask, server_at};
+use crate::members::MemberState;
 use crate::metrics::{Exposition, Gauges, encode};
 use crate::pulse::Pulse;
 use crate::status::{Counted, PartState, Status, protected};
@@ -82,7 +83,7 @@ impl Observer {
             Part {
                 name: "server",
                 fault: self.server_fault(),
-                note: None,
+                note: note_of_members(&self.live.members()),
             },
         ];
         if let Some(engine) = &self.engine {
@@ -116,7 +117,8 @@ impl Observer {
             plans: shared.accounts.plans() as u64,
             sessions: shared.sessions.logged_in() as u64,
             held: shared.pool.held(),
-            edition: shared.edition,
+            edition: shared.configuration,
+            members: self.live.members(),
             audited: shared
                 .config
                 .audit
@@ -149,7 +151,8 @@ impl Observer {
             version: env!("CARGO_PKG_VERSION").into(),
             started: self.started,
             now: since_1970(),
-            configuration: shared.edition,
+            configuration: shared.configuration,
+            members: self.live.members(),
             parts: parts.collect(),
             sessions: shared.sessions.logged_in() as u64,
             engine: shared.config.scratch.is_some(),
@@ -168,12 +171,22 @@ impl Observer {
 
     fn server_fault(&self) -> Option<String> {
         let shared = self.live.current();
+        if let Some(why) = &shared.leading.closed {
+            return Some(format!("no member can take new sessions: {why}"));
+        }
         let metrics = shared.metrics.as_ref();
         match metrics.is_some_and(|metrics| metrics.heard_within(LATELY)) {
             true => None,
             false => self.server.verdict().err(),
         }
     }
+}
+
+/// One line for all members; `None` if there is one server only.
+fn note_of_members(members: &[MemberState]) -> Option<String> {
+    let each = members.iter().map(|m| format!("{}: {}", m.member, m.state));
+    let each: Vec<String> = each.collect();
+    (!each.is_empty()).then(|| each.join("; "))
 }
 
 fn note_of(report: &ProviderReport) -> String {

@@ -12,6 +12,7 @@ use socket2::SockRef;
 
 use crate::client_address::Group;
 use crate::config::SessionLimits;
+use crate::members::Drained;
 use crate::session_limits::TooMany;
 use crate::watch::{Activity, Owner, Side, Watch};
 
@@ -45,6 +46,10 @@ struct Sessions {
 struct Handles {
     client: Socket,
     server: Option<Socket>,
+    /// That of a login that goes on, where there are several servers.
+    logging_in: Option<Socket>,
+    /// See [`crate::members`].
+    term: u64,
     activity: Arc<Activity>,
 }
 
@@ -113,6 +118,8 @@ impl Registry {
         let handles = Handles {
             client,
             server: None,
+            logging_in: None,
+            term: u64::MAX,
             activity: Arc::default(),
         };
         let activity = handles.activity.clone();
@@ -156,6 +163,31 @@ impl Registry {
         activities
             .filter(|activity| activity.is_busy() && activity.edition() < edition)
             .count()
+    }
+
+    /// Ends sessions of earlier terms: those that are idle and not in a transaction, and logins;
+    /// if `cuts`, all of them. If `closed`, logins of the present one as well. Tells how many there
+    /// were.
+    pub(crate) fn drain(&self, term: u64, cuts: bool, closed: bool) -> Drained {
+        let sessions = self.sessions.lock();
+        let mut drained = Drained::default();
+        let is_meant = |handles: &&Handles| {
+            handles.term < term || closed && handles.term == term && handles.logging_in.is_some()
+        };
+        for handles in sessions.by_number.values().filter(is_meant) {
+            drained.left += 1;
+            let activity = &handles.activity;
+            if let Some(socket) = &handles.logging_in {
+                let _ = socket.shutdown();
+            } else if !activity.is_busy() && (cuts || !activity.is_in_transaction()) {
+                // it wakes, and tells its client why
+                let _ = SockRef::from(&handles.client).shutdown(Shutdown::Read);
+            } else if cuts && !activity.is_cut() {
+                drained.cut += 1;
+                handles.cut();
+            }
+        }
+        drained
     }
 
     /// Waits until all sessions have ended by themselves, those included that are logging in, or
@@ -254,11 +286,21 @@ impl Handles {
 }
 
 impl Entry {
+    /// The connection has one to a server, of that term, and is going to log in there.
+    pub(crate) fn connected(&self, server: Socket, term: u64) {
+        let mut sessions = self.registry.sessions.lock();
+        if let Some(handles) = sessions.by_number.get_mut(&self.number) {
+            handles.logging_in = Some(server);
+            handles.term = term;
+        }
+    }
+
     /// The session has both of its connections, which are watched from now on; unless there are too
     /// many others.
     pub(crate) fn logged_in(
         &self,
         server: Socket,
+        term: u64,
         owner: Owner,
         limits: &SessionLimits,
     ) -> io::Result<Result<(), TooMany>> {
@@ -279,6 +321,8 @@ impl Entry {
         };
         handles.activity.set_owner(owner);
         handles.server = Some(server);
+        handles.logging_in = None;
+        handles.term = term;
         if closing {
             // It may have been busy with its login when the others were looked at.
             let _ = SockRef::from(&handles.client).shutdown(Shutdown::Read);

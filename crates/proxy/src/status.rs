@@ -13,6 +13,7 @@ use onionskin_schema::{Capabilities, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Accounts;
+use crate::members::MemberState;
 use crate::metrics::{KINDS, Metrics, TIERS};
 use crate::refused::Refused;
 
@@ -29,6 +30,9 @@ pub struct Status {
     pub configuration: u64,
     /// What new sessions need.
     pub parts: Vec<PartState>,
+    /// What was last found of each server, where there are several.
+    #[serde(default)]
+    pub members: Vec<MemberState>,
     /// Sessions that are logged in.
     pub sessions: u64,
     /// Whether there is a scratch engine.

@@ -26,7 +26,7 @@
 //! either. A client that has closed its sending half gets the answers to what it has sent, if each
 //! statement takes less than [`PATIENCE`].
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -46,6 +46,8 @@ pub(crate) struct Activity {
     state: AtomicU32,
     /// The configuration under which the session's command runs, by its edition.
     edition: AtomicU64,
+    /// The session is in a transaction between two commands: where there are several servers.
+    in_transaction: AtomicBool,
     /// How to end what the session does at the scratch engine, if it has a session there.
     engine: Mutex<Option<EndsEngine>>,
     /// Whose the session is, once it is logged in.
@@ -94,6 +96,16 @@ impl Activity {
     /// The same.
     pub fn edition(&self) -> u64 {
         self.edition.load(Ordering::SeqCst)
+    }
+
+    /// Said before [`Activity::rest`].
+    pub fn rests_in_transaction(&self, is_it: bool) {
+        self.in_transaction.store(is_it, Ordering::SeqCst);
+    }
+
+    /// Whether the session, if it is idle, is in a transaction.
+    pub fn is_in_transaction(&self) -> bool {
+        self.in_transaction.load(Ordering::SeqCst)
     }
 
     /// Whether the session is in a command.

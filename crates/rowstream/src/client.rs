@@ -38,6 +38,10 @@ const CONNECTING: Duration = Duration::from_secs(10);
 /// the kernel's questions in silence.
 const DEAD: Duration = Duration::from_secs(30);
 
+/// Bytes and rows of a short answer: see [`Client::connect_within`].
+const SHORT_BYTES: usize = 64 << 10;
+const SHORT_ROWS: usize = 1000;
+
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
@@ -189,11 +193,30 @@ pub struct Client {
 impl Client {
     /// Connects and logs in; `autocommit` and character set are the server's defaults with utf8mb4.
     pub fn connect(options: &ConnectOptions) -> Result<Self, ClientError> {
+        Self::connect_in(options, CONNECTING, PATIENCE)
+    }
+
+    /// The same with a server that has to accept, and to give each of its answers, in this time.
+    /// For short answers: a longer one is an error, whatever the server is up to.
+    pub fn connect_within(options: &ConnectOptions, limit: Duration) -> Result<Self, ClientError> {
+        let mut client = Self::connect_in(options, limit.min(CONNECTING), limit)?;
+        client.set_largest_answer(SHORT_ROWS, SHORT_BYTES);
+        Ok(client)
+    }
+
+    fn connect_in(
+        options: &ConnectOptions,
+        connecting: Duration,
+        patience: Duration,
+    ) -> Result<Self, ClientError> {
         let (transport, name) = match &options.address {
-            Address::Tcp { host, port } => (Transport::tcp(dial(host, *port)?)?, host.as_str()),
+            Address::Tcp { host, port } => {
+                let stream = dial(host, *port, connecting)?;
+                (Transport::tcp(stream)?, host.as_str())
+            }
             Address::Unix(path) => (Transport::Unix(UnixStream::connect(path)?), "localhost"),
         };
-        transport.set_read_timeout(Some(PATIENCE))?;
+        transport.set_read_timeout(Some(patience))?;
         let mut connection = Connection::new(transport);
         let greeting = connection.read_payload()?;
         if ErrPacket::is_err(greeting) {
@@ -479,10 +502,10 @@ impl Client {
 /// A connection over TCP to the first of the host's addresses that accepts one. Where the network
 /// dies without a word, the kernel ends it after [`DEAD`], however long the server may take to
 /// answer.
-fn dial(host: &str, port: u16) -> std::io::Result<TcpStream> {
+fn dial(host: &str, port: u16, limit: Duration) -> std::io::Result<TcpStream> {
     let mut failure = std::io::Error::other("the host has no address");
     for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, CONNECTING) {
+        match TcpStream::connect_timeout(&address, limit) {
             Ok(stream) => {
                 let keepalive = TcpKeepalive::new()
                     .with_time(DEAD / 2)

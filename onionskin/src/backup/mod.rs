@@ -33,6 +33,7 @@ use crate::{
     meter::Meter,
     private::Family,
     seal::{finish, parse_level, parse_threads},
+    serve::parse_backend,
     stream_io::{Input, Output, also_remove_at_signal, start_source, watch_signals},
     stream_keys::{KeyFinder, OpeningKeys, RecipientArguments, wanted_suite},
     termination::Termination,
@@ -69,6 +70,9 @@ pub struct Backup {
     /// temporary folder]
     #[arg(long, value_name = "FOLDER")]
     work: Option<PathBuf>,
+    /// The server, in the place of the configuration's: host:port or unix:/path
+    #[arg(long, value_name = "ADDR")]
+    backend: Option<String>,
     /// Account of the server that may make backups
     #[arg(long, default_value = "root")]
     user: String,
@@ -210,7 +214,11 @@ impl Backup {
             return Ok(None);
         };
         let password = std::env::var(&self.password_env).unwrap_or_default();
-        Reach::of(config, &self.user, &password).map(Some)
+        let backend = match &self.backend {
+            Some(given) => parse_backend(given)?,
+            None => config.one_backend()?.clone(),
+        };
+        Reach::of(config, backend, &self.user, &password).map(Some)
     }
 
     /// Which server it is, so that its backups can be told from others' in the same folder.

@@ -44,9 +44,13 @@ enum ProgramTls {
 }
 
 impl Reach {
-    /// The server that the configuration names. Where TLS is required, it is tried.
-    pub fn of(file: &ConfigFile, user: &str, password: &str) -> Result<Self, CommandError> {
-        let backend = file.backend.clone();
+    /// A server, under the TLS of the configuration. Where that is required, it is tried.
+    pub fn of(
+        file: &ConfigFile,
+        backend: Backend,
+        user: &str,
+        password: &str,
+    ) -> Result<Self, CommandError> {
         let options = tls::login(Some(file), &backend, user.to_owned(), password.to_owned())?;
         let authority = file
             .backend_ca

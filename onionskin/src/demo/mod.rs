@@ -159,6 +159,7 @@ fn bind(
         certificates_end: Vec::new(),
         certificates: CertificateRules::default(),
         tells_clients: false,
+        member_timeout: None,
         backend_tls: BackendTls::Never,
         backend_rsa_key: None,
         login: LoginLimits::default(),

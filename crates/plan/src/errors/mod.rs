@@ -240,6 +240,12 @@ table! {
     pub MASKED = "OS1215", 1143, "42000",
         "The column is masked for this account.",
         "Name it as an item of a plain SELECT and nowhere else, or let `[mask]` show it to the account.";
+    pub NO_PRIMARY = "OS1216", 1429, "HY000",
+        "No member of `backend` can take new sessions.",
+        "Do what the text says; `onionskin status` tells what each member is. Sessions are taken again as soon as exactly one of them is the primary.";
+    pub DEMOTED = "OS1217", 1053, "08S01",
+        "The server of this session is no longer the primary, and the statement was not run.",
+        "Connect again: new sessions go to the primary.";
 }
 
 /// A statement that is not done: which error, and about what.

@@ -35,8 +35,8 @@ impl Reload {
     /// Puts a configuration in force: for each statement and each login that begins from now on.
     /// Returns when no statement runs that began before, or after ten seconds.
     ///
-    /// The address, the back end, the scratch engine's place, `functions` and `counts` have to be
-    /// what they were: whoever calls this sees to it.
+    /// The address, the back end (a list of several may be another list), the scratch engine's
+    /// place, `functions` and `counts` have to be what they were: whoever calls this sees to it.
     pub fn put_in_force(&self, config: Config) -> Reloaded {
         allow_open_files(&config);
         self.admission.set_limits(&config.login);

@@ -1,7 +1,7 @@
 //! The connection to the server.
 
 use std::io;
-use std::net::{IpAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -13,9 +13,18 @@ use crate::config::Backend;
 /// How long a connection to one of the server's addresses may take.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Connects to the server; its name's addresses are asked for within the same time.
-pub(crate) fn connect(backend: &Backend, whole: Instant) -> io::Result<Transport> {
+/// Connects to the server; its name's addresses are asked for within the same time, unless the one
+/// address is given.
+pub(crate) fn connect(
+    backend: &Backend,
+    address: Option<SocketAddr>,
+    whole: Instant,
+) -> io::Result<Transport> {
     let left = || whole.saturating_duration_since(Instant::now());
+    if let Some(address) = address {
+        let limit = left().clamp(Duration::from_millis(1), CONNECT);
+        return Transport::tcp(TcpStream::connect_timeout(&address, limit)?);
+    }
     let Backend::Tcp { host, port } = backend else {
         return backend.connect_within(left());
     };

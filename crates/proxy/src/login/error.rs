@@ -23,6 +23,8 @@ pub(crate) enum LoginError {
     TurnedAway(u16),
     #[error("{0}")]
     Refused(&'static str),
+    #[error("no member can take new sessions: {0}")]
+    NoPrimary(String),
 }
 
 impl LoginError {
@@ -60,6 +62,7 @@ pub(crate) fn tell(client: &mut Connection, error: &LoginError) {
         LoginError::Server(_) | LoginError::Unreachable(_) | LoginError::TurnedAway(_) => {
             of_table(&errors::BACKEND_REFUSED, "")
         }
+        LoginError::NoPrimary(why) => of_table(&errors::NO_PRIMARY, why),
         LoginError::Refused(SERVER_WITHOUT_TLS) => {
             of_table(&errors::BACKEND_REFUSED, SERVER_WITHOUT_TLS)
         }

@@ -1,6 +1,8 @@
 //! The part of the configuration that logins depend on.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use onionskin_wire::auth::LinkTrust;
 use onionskin_wire::{Capabilities, Transport};
@@ -12,10 +14,19 @@ use super::error::{
 };
 use crate::certificates::CertificateRules;
 use crate::config::{Backend, BackendTls, Config};
+use crate::members::Leading;
 
 /// The part of the configuration that logins depend on.
 pub(crate) struct LoginSettings {
     pub backend: Backend,
+    /// The one address at which the server is to be reached, where its monitor has found it.
+    pub address: Option<SocketAddr>,
+    /// How long it may take to accept a connection, where it is one of several.
+    pub connecting: Option<Duration>,
+    /// Why nobody may log in at the moment.
+    pub closed: Option<String>,
+    /// See [`crate::members`].
+    pub term: u64,
     pub client_tls: Option<Arc<ServerConfig>>,
     /// Clients without TLS are refused.
     pub requires_tls: bool,
@@ -35,9 +46,14 @@ pub(crate) type Now<'a> = &'a dyn Fn() -> Arc<LoginSettings>;
 
 impl LoginSettings {
     /// Takes it out of a configuration.
-    pub fn of(config: &Config) -> Self {
+    pub fn of(config: &Config, leading: &Leading) -> Self {
+        let place = leading.place.as_ref();
         Self {
-            backend: config.backend.clone(),
+            backend: place.map_or(&config.backend, |place| &place.member).clone(),
+            address: place.and_then(|place| place.address),
+            connecting: config.member_timeout,
+            closed: leading.closed.clone(),
+            term: leading.term,
             client_tls: config.client_tls.clone(),
             requires_tls: config.requires_tls,
             client_authority: config.client_authority,
@@ -53,6 +69,10 @@ impl LoginSettings {
     pub fn plain(backend: Backend) -> Self {
         Self {
             backend,
+            address: None,
+            connecting: None,
+            closed: None,
+            term: 0,
             client_tls: None,
             requires_tls: false,
             client_authority: None,

@@ -13,6 +13,8 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::members::MemberState;
+
 use super::{KINDS, LOGINS, Metrics, RELOADS, TIERS};
 
 /// In which form metrics are told.
@@ -89,6 +91,12 @@ metrics! {
         "Logins; refused: by the server, or the client left; error: the server cannot be reached, or the login not be relayed; turned_away: too many";
     RELOAD = "reloads", "onionskin_reloads_total", "counter", "`outcome`: ok, refused",
         "Times that the configuration was read anew; refused: nothing was changed";
+    UP = "member_up", "onionskin_member_up", "gauge", "`member`: as in `backend`",
+        "1 if the member answered when it was last asked, 0 if it did not; only where `backend` is a list";
+    PRIMARY = "member_primary", "onionskin_member_primary", "gauge", "`member`: as in `backend`",
+        "1 for the member that new sessions go to, 0 for the others; only where `backend` is a list";
+    LEADS = "primary_changes", "onionskin_primary_changes_total", "counter", "",
+        "Times that new sessions began to go to another member; the first one after the start counts";
     HELD = "finish_memory", "onionskin_finish_memory_bytes", "gauge", "",
         "Memory that statements hold now whose rows the proxy finishes";
     EDITION = "configuration", "onionskin_configuration", "gauge", "",
@@ -127,6 +135,8 @@ pub(crate) struct Gauges {
     pub copies_lost: u64,
     /// By setting.
     pub certificates: Vec<(&'static str, i64)>,
+    /// Where there are several servers.
+    pub members: Vec<MemberState>,
     pub active_key: u64,
     /// Whether the provider of the root key answered when it was last asked, and when it last did.
     pub keys_provider: Option<(bool, u64)>,
@@ -251,6 +261,13 @@ impl Collector for Shown {
         put(encoder, &RELOAD, |to| {
             counters(to, "outcome", RELOADS.into_iter().zip(&metrics.reloads))
         })?;
+        if !gauges.members.is_empty() {
+            put(encoder, &UP, |to| of_members(to, gauges, |m| m.up))?;
+            put(encoder, &PRIMARY, |to| {
+                of_members(to, gauges, |m| m.primary)
+            })?;
+        }
+        put(encoder, &LEADS, |to| counter(to, read(&metrics.leads)))?;
         put(encoder, &HELD, |to| to.encode_gauge(&gauges.held))?;
         put(encoder, &EDITION, |to| to.encode_gauge(&gauges.edition))?;
         put(encoder, &AUDITED, |to| {
@@ -275,6 +292,18 @@ impl Collector for Shown {
         }
         put(encoder, &COPIES, |to| counter(to, gauges.copies_lost))
     }
+}
+
+fn of_members(
+    to: &mut MetricEncoder<'_>,
+    gauges: &Gauges,
+    is_it: impl Fn(&MemberState) -> bool,
+) -> fmt::Result {
+    for member in &gauges.members {
+        to.encode_family(&[("member", member.member.as_str())])?
+            .encode_gauge(&u64::from(is_it(member)))?;
+    }
+    Ok(())
 }
 
 /// The combinations that have been met: most never are.
@@ -319,6 +348,13 @@ mod tests {
             certificates: vec![("tls.cert", 1_893_456_000)],
             active_key: 1_700_000_000,
             keys_provider: Some((true, 1_700_000_001)),
+            members: vec![MemberState {
+                member: "a:3306".into(),
+                primary: true,
+                up: true,
+                state: "primary".into(),
+                version: None,
+            }],
         };
         encode(&metrics, gauges, form)
     }

@@ -74,6 +74,8 @@ pub(crate) struct Metrics {
     sessions: AtomicU64,
     logins: [AtomicU64; LOGINS.len()],
     reloads: [AtomicU64; RELOADS.len()],
+    /// Changes of the primary.
+    leads: AtomicU64,
     /// When a server last answered a statement, in nanoseconds of the clock; 0 if never.
     answered: AtomicU64,
 }
@@ -112,6 +114,7 @@ impl Metrics {
             sessions: AtomicU64::default(),
             logins: Default::default(),
             reloads: Default::default(),
+            leads: AtomicU64::default(),
             answered: AtomicU64::default(),
         }
     }
@@ -129,6 +132,11 @@ impl Metrics {
     /// A reload was done, or has changed nothing.
     pub fn reloaded(&self, succeeded: bool) {
         add(&self.reloads[usize::from(succeeded)], 1);
+    }
+
+    /// New sessions go to another of several servers.
+    pub fn led(&self) {
+        add(&self.leads, 1);
     }
 
     /// A client got an error of the proxy's own.

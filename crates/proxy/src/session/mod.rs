@@ -7,6 +7,7 @@
 //! | `query` | `COM_QUERY`: one statement or several, and the second attempt after a stale snapshot |
 //! | `values` | a text's values bound, and what follows where one is wrong |
 //! | `audit` | lines of the audit log |
+//! | `demoted` | what follows if the session's server is no longer the primary |
 //! | `noting` | what is noted of refused statements |
 //! | `slow` | the log of slow statements |
 //! | `relay` | answers that go through as they are |
@@ -15,6 +16,7 @@
 //! | `texts` | the server's error texts in logical terms |
 
 mod audit;
+mod demoted;
 mod doubt;
 mod duplicate;
 mod execution;
@@ -112,6 +114,8 @@ pub(crate) struct Session {
     /// What held when the command arrived, where statements are told of with their shapes.
     arrival: Arrival,
     connection_id: u32,
+    /// That of its login: see [`crate::members`].
+    term: u64,
     /// What makes the connection to the server fit for a password, as it was made.
     trust: LinkTrust,
     /// The authority whose certificate the client had to show when it connected.
@@ -159,6 +163,10 @@ impl Session {
             "logged in"
         );
         let mut client = login.client;
+        if shared.leading.term != login.term {
+            shared.leading.tell_demoted(&mut client);
+            return Err(Failure::Client(WireError::Closed));
+        }
         // a reload may have come while the password was on its way
         let admitted = shared
             .login
@@ -239,6 +247,7 @@ impl Session {
             audited,
             arrival: Arrival::default(),
             connection_id: login.connection_id,
+            term: login.term,
             trust: login.trust,
             client_authority: login.client_authority,
         };
@@ -259,6 +268,9 @@ impl Session {
         self.client.shrink_idle();
         self.server.connection.shrink_idle();
         let rests = !self.client.has_buffered_packet();
+        if self.term > 0 {
+            self.tell_transaction();
+        }
         if rests && !self.activity.rest() {
             return self.follow_server();
         }
@@ -266,6 +278,9 @@ impl Session {
         self.activity.begin(rests);
         if !self.live.is_current(&self.shared) {
             self.adopt();
+        }
+        if self.is_demoted() && (received.is_err() || !self.may_finish()) {
+            return self.leave(received.is_ok());
         }
         self.meter.begin();
         if self.meter.tells_shapes() {
@@ -308,6 +323,8 @@ impl Session {
         self.shared = next;
         if !keeps_plans {
             self.account = match self.account.is_private() {
+                // what others of its account know is known of another server
+                false if self.is_demoted() => self.shared.accounts.private(&self.state.account),
                 true => {
                     let accounts = &self.shared.accounts;
                     accounts.private_after(&self.account, &self.state.account)

@@ -363,6 +363,8 @@ impl Session {
             }
         }
         self.current.keeps_list = false;
+        // each of them has to be judged in its turn
+        all_relay &= !self.is_demoted();
         // the server has no list any more
         all_relay &= !self.diagnostics.of_earlier;
         if all_relay {
@@ -375,6 +377,9 @@ impl Session {
             // each begins under what holds when its turn comes
             if !self.live.is_current(&self.shared) {
                 self.adopt();
+            }
+            if self.is_demoted() && !self.may_finish() {
+                return Err(self.shared.leading.demoted());
             }
             let part = sql[range.clone()].to_vec();
             self.template

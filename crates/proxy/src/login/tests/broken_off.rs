@@ -89,7 +89,7 @@ fn a_client_that_drips_its_login_is_not_waited_for() {
             pace: None,
         };
         let settings = Arc::new(settings(backend));
-        let done = login(far, FROM, 1, &|| settings.clone(), &timing);
+        let done = login(far, FROM, 1, &|| settings.clone(), &|_, _| Ok(()), &timing);
         assert!(matches!(done, Err(LoginError::Client(e)) if e.is_timeout()));
         assert!(begin.elapsed() >= whole);
         server.join().unwrap();

@@ -45,9 +45,8 @@ use super::excuse::NOBODY;
 use super::legs::write;
 use super::password::{FOREIGN_KEY, OTHER_SERVER_KEY, UNTRUSTED, password_key};
 use super::{Login, LoginSettings, Timing, change_user, login};
-use crate::certificates::CertificateRules;
 use crate::client_address::ClientAddress;
-use crate::config::{Backend, BackendTls};
+use crate::config::Backend;
 
 /// Where the clients are.
 const FROM: ClientAddress = ClientAddress::Unix { user: None };
@@ -70,17 +69,7 @@ struct Played<C, S> {
 }
 
 fn settings(backend: Backend) -> LoginSettings {
-    LoginSettings {
-        backend,
-        client_tls: None,
-        requires_tls: false,
-        client_authority: None,
-        backend_tls: BackendTls::Never,
-        trust: LinkTrust::default(),
-        tells_clients: false,
-        certificates: CertificateRules::default(),
-        trace: false,
-    }
+    LoginSettings::plain(backend)
 }
 
 /// The server's key is the one that this program makes for itself.
@@ -161,7 +150,14 @@ fn play_with<C: Send, S: Send>(
             trust,
             ..settings(backend)
         });
-        let login = login(far, FROM, 1, &|| settings.clone(), &timing());
+        let login = login(
+            far,
+            FROM,
+            1,
+            &|| settings.clone(),
+            &|_, _| Ok(()),
+            &timing(),
+        );
         let server = server.join().unwrap();
         let client = client.join().unwrap();
         let _ = std::fs::remove_file(&path);

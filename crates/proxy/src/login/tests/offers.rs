@@ -75,7 +75,14 @@ fn a_server_that_cannot_be_reached_is_an_error_in_the_first_packet() {
     let (mut client, far) = client_pair(Open);
     let nobody = Backend::Unix("/nonexistent/socket".into());
     let settings = Arc::new(settings(nobody));
-    let done = login(far, FROM, 1, &|| settings.clone(), &timing());
+    let done = login(
+        far,
+        FROM,
+        1,
+        &|| settings.clone(),
+        &|_, _| Ok(()),
+        &timing(),
+    );
     let error = done.err().unwrap();
     assert!(matches!(error, LoginError::Unreachable(_)));
     // `read_payload` checks that its sequence number is 0.
