@@ -120,6 +120,22 @@ impl Assessed {
 
 const HOSTILE: &str = "<script>alert(1)</script>";
 
+/// The report has no value in it, and its page loads nothing.
+fn files_tell_no_value(found: &Assessed) {
+    for name in ["report.html", "report.md", "report.json"] {
+        let text = found.file(name);
+        assert!(!text.contains("Wilhelmina"), "{name} tells a value");
+        assert!(!text.contains('\u{1b}'), "{name} has an escape");
+    }
+    let page = found.file("report.html");
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+    for forbidden in [
+        "<script", "http://", "https://", "src=", "url(", "@import", "<link",
+    ] {
+        assert!(!page.contains(forbidden), "the page has {forbidden}");
+    }
+}
+
 fn a_plain_server_lies_open(kind: Kind) {
     let options = ServerOptions {
         general_log: true,
@@ -225,18 +241,7 @@ fn a_plain_server_lies_open(kind: Kind) {
     );
     assert!(!values.contains("line 2"), "{values}");
 
-    for name in ["report.html", "report.md", "report.json"] {
-        let text = found.file(name);
-        assert!(!text.contains("Wilhelmina"), "{name} tells a value");
-        assert!(!text.contains('\u{1b}'), "{name} has an escape");
-    }
-    let page = found.file("report.html");
-    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
-    for forbidden in [
-        "<script", "http://", "https://", "src=", "url(", "@import", "<link",
-    ] {
-        assert!(!page.contains(forbidden), "the page has {forbidden}");
-    }
+    files_tell_no_value(&found);
 
     // It is not planted over what is there, and nothing of that is dropped.
     let mut again = program("server", &socket(&server));

@@ -234,6 +234,14 @@ const DATABASE: &str = "CAST(CONVERT(DATABASE() USING utf8mb4) AS BINARY)";
 const ACCOUNT: &str =
     "CAST(CONVERT(CONCAT_WS(' as ', CURRENT_USER(), CURRENT_ROLE()) USING utf8mb4) AS BINARY)";
 
+/// What a sum has beside 0 by the server's version: 1 of MariaDB 11.8, 2 where columns make keys.
+fn versions(family: Family) -> &'static str {
+    match family {
+        Family::MariaDb => "/*M!110800 + 1*/ /*M!100500 + 2*/",
+        Family::MySql => "/*!90000 + 2*/",
+    }
+}
+
 fn text(cell: Option<&Option<Vec<u8>>>) -> Option<String> {
     cell?
         .as_ref()
@@ -275,10 +283,7 @@ impl State {
             "SET SESSION session_track_schema=ON, SESSION session_track_system_variables={track}"
         );
         let tracks = server.put_query(track.as_bytes())?;
-        let versions = match family {
-            Family::MariaDb => "/*M!110800 + 1*/ /*M!100500 + 2*/",
-            Family::MySql => "/*!90000 + 2*/",
-        };
+        let versions = versions(family);
         let settings = format!(
             "SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
               @@character_set_results, @@time_zone, @@system_time_zone, {DATABASE}, \
