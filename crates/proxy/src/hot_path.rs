@@ -151,6 +151,39 @@ fn failed(failure: &Failure) -> String {
     format!("{failure:?}")
 }
 
+/// A configuration that protects and bounds nothing.
+pub(crate) fn bare_config(keys: Arc<KeySet>) -> Config {
+    Config {
+        backend: Backend::Unix("/nowhere".into()),
+        keys,
+        keys_provider: None,
+        suite: Suite::Aes,
+        policy: Policy::default(),
+        masks: Masks::default(),
+        client_tls: None,
+        proxy_networks: Vec::new(),
+        requires_tls: false,
+        client_authority: None,
+        certificates_end: Vec::new(),
+        certificates: CertificateRules::default(),
+        tells_clients: false,
+        member_timeout: None,
+        backend_tls: BackendTls::Never,
+        backend_rsa_key: None,
+        login: LoginLimits::default(),
+        trace: false,
+        sessions: SessionLimits::default(),
+        finish: FinishLimits::default(),
+        slow: SlowLimits::default(),
+        audit: None,
+        scratch: None,
+        like_index: false,
+        functions: None,
+        pins: None,
+        counts: false,
+    }
+}
+
 impl Stage {
     /// A session that has logged in. All tables are in the session's database. `no_tables` are
     /// words of statements that the proxy would otherwise look up there. `settings` is the server's
@@ -167,35 +200,7 @@ impl Stage {
         let (client, client_of_proxy) = pair()?;
         let (mut server, server_of_proxy) = pair()?;
         server.put(settings).map_err(|e| e.to_string())?;
-        let shared = Shared::new(Config {
-            backend: Backend::Unix("/nowhere".into()),
-            keys,
-            keys_provider: None,
-            suite: Suite::Aes,
-            policy: Policy::default(),
-            masks: Masks::default(),
-            client_tls: None,
-            proxy_networks: Vec::new(),
-            requires_tls: false,
-            client_authority: None,
-            certificates_end: Vec::new(),
-            certificates: CertificateRules::default(),
-            tells_clients: false,
-            member_timeout: None,
-            backend_tls: BackendTls::Never,
-            backend_rsa_key: None,
-            login: LoginLimits::default(),
-            trace: false,
-            sessions: SessionLimits::default(),
-            finish: FinishLimits::default(),
-            slow: SlowLimits::default(),
-            audit: None,
-            scratch: None,
-            like_index: false,
-            functions: None,
-            pins: None,
-            counts: false,
-        });
+        let shared = Shared::new(bare_config(keys));
         let mut ok = Vec::new();
         OkPacket::default().encode(&mut ok, CAPABILITIES);
         let login = Login {

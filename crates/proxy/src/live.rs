@@ -96,3 +96,54 @@ impl Live {
         next
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use onionskin_keys::KeySet;
+
+    use super::*;
+    use crate::config::Backend;
+    use crate::hot_path::bare_config;
+    use crate::members::Place;
+
+    fn place(identity: &str) -> Leading {
+        let address = SocketAddr::from(([127, 0, 0, 1], 3306));
+        Leading {
+            place: Some(Place {
+                member: Backend::Tcp {
+                    host: "db".into(),
+                    port: 3306,
+                },
+                address: Some(address),
+                identity: identity.into(),
+            }),
+            ..Leading::default()
+        }
+    }
+
+    /// Snapshots, plans and cells belong to one server. A look-up after a second would hide that
+    /// they went over.
+    #[test]
+    fn nothing_known_of_tables_goes_over_into_another_term() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("keys.json");
+        KeySet::create_file(&file, None, &mut rand::rng()).unwrap();
+        let keys = KeySet::load("file:keys.json", folder.path(), None).unwrap();
+        let first = Shared::new(bare_config(Arc::new(keys)));
+        let same = first.led(place("a"));
+        assert!(Arc::ptr_eq(&first.accounts, &same.accounts));
+        assert!(Arc::ptr_eq(&first.cell_memory, &same.cell_memory));
+        let other = same.led(Leading {
+            term: 1,
+            ..place("b")
+        });
+        assert!(!Arc::ptr_eq(&first.accounts, &other.accounts));
+        assert!(!Arc::ptr_eq(&first.cell_memory, &other.cell_memory));
+        assert!(!Arc::ptr_eq(&first.told, &other.told));
+        // a name that was protected once stays one
+        let once = [&first, &other].map(|shared| shared.accounts.once_protected());
+        assert!(Arc::ptr_eq(&once[0], &once[1]));
+    }
+}

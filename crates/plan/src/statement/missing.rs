@@ -413,15 +413,23 @@ fn tables_in_texts(
 ) -> Vec<TableName> {
     let is = |at: usize, word: &str| all.get(at).is_some_and(|t| t.is_word(sql, word));
     let is_prepared = |at: usize| at.checked_sub(2).is_some_and(|at| is(at, "prepare"));
-    let begins = |at: &usize| is(*at, "immediate") || (is(*at, "from") && is_prepared(*at));
+    let begins = |at: usize| is(at, "immediate") || (is(at, "from") && is_prepared(at));
     let mut tables = Vec::new();
-    for at in (0..all.len()).filter(begins) {
-        let rest = all[at..].iter().take_while(|t| !t.is(b';'));
-        let literals = rest.filter(|t| matches!(t.kind, TokenKind::Literal(LiteralKind::String)));
+    let mut at = 0;
+    while at < all.len() {
+        if !begins(at) {
+            at += 1;
+            continue;
+        }
+        let rest = &all[at..];
+        let end = rest.iter().position(|t| t.is(b';')).unwrap_or(rest.len());
+        at += end;
         let mut text = Vec::new();
-        for literal in literals {
-            text.extend_from_slice(literal.text(sql));
-            text.push(b' ');
+        for token in &rest[..end] {
+            if matches!(token.kind, TokenKind::Literal(LiteralKind::String)) {
+                text.extend_from_slice(token.text(sql));
+                text.push(b' ');
+            }
         }
         // where the values in it end does not matter
         for byte in &mut text {
