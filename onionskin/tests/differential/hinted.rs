@@ -13,7 +13,7 @@ pub const HINT: &str = "select with an index hint";
 pub const LOCK: &str = "select with a lock in an inner query";
 pub const DELETE: &str = "delete by two names";
 pub const STAR: &str = "select with a star in an inner query";
-pub const VIEW: &str = "select from a view with constants";
+pub const VIEW: &str = "create view with a constant";
 
 /// One of them.
 pub fn steps(random: &mut Random, tables: &[Table], number: usize, kind: Kind) -> Vec<Step> {
@@ -117,19 +117,20 @@ fn view(random: &mut Random, tables: &[Table], number: usize) -> Vec<Step> {
     let table = &tables[number];
     let column = &random.choose(&table.columns).name;
     let mut make = vec![sql(&format!(
-        "CREATE OR REPLACE VIEW seen AS SELECT * FROM {}",
+        "CREATE OR REPLACE VIEW seen AS SELECT * FROM {} WHERE ",
         table.name
     ))];
-    make.extend(filter(random, tables, &[(number, "")]));
+    // more than one condition is mostly refused
+    condition(random, tables, &[(number, "")], 0, &mut make);
     let mut read = vec![sql(&format!("SELECT id, {column} FROM seen"))];
     if random.chance(60) {
         read.extend(filter(random, tables, &[(number, "")]));
     }
     read.push(sql(" ORDER BY id"));
-    let mut read = statement(VIEW, read, Order::Total);
+    let mut read = statement("select from a view", read, Order::Total);
     read.check.follows = true;
     [
-        statement("create view", make, Order::Any),
+        statement(VIEW, make, Order::Any),
         read,
         statement(
             "drop view",
