@@ -559,18 +559,27 @@ fn default_listen() -> Vec<ListenAddress> {
     DEFAULT_LISTEN.parse().into_iter().collect()
 }
 
+/// An address, or a list of addresses.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Given {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Given {
+    /// Reads it.
+    pub(crate) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let wrong = |_| D::Error::custom("an address, or a list of addresses");
+        Given::deserialize(from).map_err(wrong)
+    }
+}
+
 /// One address or several.
 fn addresses<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<ListenAddress>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Given {
-        One(String),
-        Several(Vec<String>),
-    }
-    let texts = match Given::deserialize(from) {
-        Ok(Given::One(text)) => vec![text],
-        Ok(Given::Several(texts)) => texts,
-        Err(_) => return Err(D::Error::custom("an address, or a list of addresses")),
+    let texts = match Given::read(from)? {
+        Given::One(text) => vec![text],
+        Given::Several(texts) => texts,
     };
     if texts.is_empty() || texts.len() > MOST_ADDRESSES {
         return Err(D::Error::custom(format!(

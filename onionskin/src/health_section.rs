@@ -6,7 +6,7 @@ use std::time::Duration;
 use onionskin_proxy::Backend;
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::config_file::some_time;
+use crate::config_file::{Given, some_time};
 
 /// Servers that `backend` names, at most.
 const MOST_MEMBERS: usize = 9;
@@ -47,21 +47,14 @@ impl HealthSection {
 
 /// One server, or several.
 pub fn backends<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Backend>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Given {
-        One(String),
-        Several(Vec<String>),
-    }
-    let texts = match Given::deserialize(from) {
-        Ok(Given::One(text)) => vec![text],
-        Ok(Given::Several(texts)) if (2..=MOST_MEMBERS).contains(&texts.len()) => texts,
-        Ok(Given::Several(_)) => {
+    let texts = match Given::read(from)? {
+        Given::One(text) => vec![text],
+        Given::Several(texts) if (2..=MOST_MEMBERS).contains(&texts.len()) => texts,
+        Given::Several(_) => {
             return Err(D::Error::custom(format!(
                 "a list names 2 to {MOST_MEMBERS} servers; one stands without brackets"
             )));
         }
-        Err(_) => return Err(D::Error::custom("an address, or a list of addresses")),
     };
     let mut all: Vec<Backend> = Vec::new();
     for text in texts {

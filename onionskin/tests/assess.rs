@@ -57,6 +57,15 @@ fn socket(server: &Server) -> String {
     format!("unix:{}", server.socket().display())
 }
 
+/// Runs it with a folder for its report.
+fn reported(mut command: Command) -> (TempDir, PathBuf, Output) {
+    let folder = folder();
+    let out = folder.path().join("report");
+    command.arg("--out").arg(&out);
+    let output = command.output().expect("onionskin runs");
+    (folder, out, output)
+}
+
 /// A report, by the codes of its findings.
 struct Assessed {
     findings: BTreeMap<String, Finding>,
@@ -67,20 +76,13 @@ struct Assessed {
 
 impl Assessed {
     fn of(server: &Server, arguments: &[&str], password: Option<&str>) -> Assessed {
-        let folder = folder();
-        let out = folder.path().join("report");
         let mut command = program("server", &socket(server));
-        command
-            .arg("--out")
-            .arg(&out)
-            .args(["--pace", "2000"])
-            .args(arguments);
+        command.args(["--pace", "2000"]).args(arguments);
         if let Some(password) = password {
             command.env("ONIONSKIN_PASSWORD", password);
         }
-        let output = command.output().expect("onionskin runs");
-        let said = text(&output);
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        let (_folder, out, output) = reported(command);
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output));
         let json = fs::read_to_string(out.join("report.json")).expect("a report");
         let report: ServerReport = serde_json::from_str(&json).expect("JSON as it is documented");
         assert_eq!(
@@ -96,7 +98,7 @@ impl Assessed {
             findings,
             report,
             out,
-            _folder: folder,
+            _folder,
         }
     }
 
@@ -532,15 +534,9 @@ fn lies_end_in_a_report_or_an_error(kind: Kind) {
 
 /// A report of `assess data`, and its files as text.
 fn personal(server: &Server, arguments: &[&str]) -> (Option<i32>, DataReport, String) {
-    let folder = folder();
-    let out = folder.path().join("report");
     let mut command = program("data", &socket(server));
-    command
-        .arg("--out")
-        .arg(&out)
-        .args(["--pace", "1000"])
-        .args(arguments);
-    let output = command.output().expect("onionskin runs");
+    command.args(["--pace", "1000"]).args(arguments);
+    let (_folder, out, output) = reported(command);
     let file = |name: &str| {
         fs::read_to_string(out.join(name))
             .unwrap_or_else(|e| panic!("{name}: {e}: {}", text(&output)))

@@ -66,7 +66,7 @@ impl Place {
 }
 
 /// `{v}` is a value. What servers of one family read alone is in [`of_one_family`].
-const STATEMENTS: [&str; 77] = [
+const STATEMENTS: [&str; 78] = [
     "INSERT INTO lost VALUES ({v})",
     "SELECT * FROM lost WHERE a = {v}",
     "UPDATE lost SET a = {v}",
@@ -101,6 +101,7 @@ const STATEMENTS: [&str; 77] = [
     "CREATE TRIGGER app.tr AFTER UPDATE ON app.lost FOR EACH ROW BEGIN SET @x = {v}; END",
     "CREATE DEFINER = CURRENT_USER TRIGGER tr BEFORE DELETE ON lost FOR EACH ROW SET @x = IF(OLD.a = {v}, 1, 2)",
     "/*!50003 CREATE TRIGGER tr BEFORE INSERT ON lost FOR EACH ROW SET NEW.a = {v} */",
+    "CREATE TRIGGER tr BEFORE INSERT ON lost FOR EACH ROW INSERT INTO lost2 (a) VALUES ({v})",
     // other verbs
     "CREATE TABLE other.made SELECT * FROM lost WHERE a = {v}",
     "CREATE TABLE other.made (id INT) AS SELECT id FROM lost WHERE a = {v}",
@@ -485,6 +486,11 @@ fn temporary_tables_of_narrow_accounts(kind: Kind) {
         !shown.as_deref().unwrap_or_default().contains("$enc"),
         "{shown:?}"
     );
+    for body in ["SET NEW.a = {v}", "INSERT INTO app.lost (a) VALUES ({v})"] {
+        let body = body.replace("{v}", &format!("'{SECRET}'"));
+        let sql = format!("CREATE TRIGGER app.tr BEFORE INSERT ON app.pad FOR EACH ROW {body}");
+        assert!(session.run(&sql).is_err(), "{sql}");
+    }
     session.must("DROP TEMPORARY TABLE app.pad");
     drop(session);
     place.nothing_leaked();

@@ -18,10 +18,10 @@ pub const VIEW: &str = "create view with a constant";
 /// One of them.
 pub fn steps(random: &mut Random, tables: &[Table], number: usize, kind: Kind) -> Vec<Step> {
     let statement = match random.below(5) {
-        4 => star(random, tables, number),
         0 => hint(random, tables, number),
         1 => lock(random, tables, number, kind),
         2 => delete(random, tables, number),
+        3 => star(random, tables, number),
         _ => return view(random, tables, number),
     };
     vec![Step::One(statement)]

@@ -41,6 +41,11 @@ pub fn columns_name_what_they_refer_to(kind: Kind) {
         "DELETE FROM land WHERE code = 'se'",
         "DELETE FROM town WHERE name = 'Oslo'",
         "SELECT town, land, twin FROM street",
+        // behind it there is nothing
+        "CREATE TABLE bad4 (id INT, a CHAR(2) REFERENCES land (code) NOT NULL)",
+        "CREATE TABLE bad5 (a CHAR(2) REFERENCES land (code) REFERENCES land (code))",
+        "CREATE TABLE bad6 (id INT AUTO_INCREMENT PRIMARY KEY, town INT REFERENCES town (id) COMMENT 'x', a INT)",
+        "ALTER TABLE land ADD COLUMN n CHAR(2) REFERENCES land (code) NOT NULL AFTER code",
         "CREATE TABLE bad1 (a CHAR(2) REFERENCES land (name))",
         "CREATE TABLE bad2 (a CHAR(2) REFERENCES land)",
         "CREATE TABLE bad3 (a CHAR(2) REFERENCES missing (code))",

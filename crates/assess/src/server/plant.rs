@@ -1,7 +1,7 @@
 //! A text that is planted in a new table, and looked for in the server's files.
 //!
 //! The only thing here that writes, and only when it is asked for by name. The database must not be
-//! there before; it is dropped again, whatever happens in between.
+//! there before. It is dropped again, also behind an error; a kill in between leaves it.
 
 use onionskin_schema::identifier;
 

@@ -146,7 +146,7 @@ impl Attributes {
         if r.eat("on") {
             return r.eat("update") && self.value_of_default(r);
         }
-        if r.is("references") {
+        if r.is("references") && self.reference.is_none() {
             let start = r.at;
             r.at += 1;
             let is_read = references(r);

@@ -23,7 +23,8 @@ pub(super) fn as_elements(r: &Reader, columns: impl Iterator<Item = Defined>) ->
     let makes_keys = r.request.settings.columns_make_keys;
     let (mut text, mut from) = (Vec::new(), 0);
     for Defined { tokens, begin } in columns {
-        let Some(reference) = Attributes::read(r, tokens.clone()).reference else {
+        let reference = Attributes::read(r, tokens.clone()).reference;
+        let Some(reference) = reference.filter(|found| ends(r, found.end..tokens.end)) else {
             continue;
         };
         let end = |range: &Range<usize>| Some(r.tokens.get(range.end.checked_sub(1)?)?.end);
@@ -44,4 +45,15 @@ pub(super) fn as_elements(r: &Reader, columns: impl Iterator<Item = Defined>) ->
     }
     text.extend_from_slice(&r.sql()[from..]);
     Some(text)
+}
+
+/// Whether nothing but the column's place stands behind REFERENCES. Anything else is a syntax error
+/// to servers. Such a definition is left as it is: the server says so, or it is refused.
+fn ends(r: &Reader, behind: Range<usize>) -> bool {
+    match &r.tokens[behind] {
+        [] => true,
+        [first] => first.is_word(r.sql(), "first"),
+        [after, _] => after.is_word(r.sql(), "after"),
+        _ => false,
+    }
 }

@@ -7,9 +7,11 @@
 //!
 //! `near.rs` collects the words, `words.rs` tells statements apart by them, `definitions.rs` finds
 //! the definitions that no rule reads, `renames.rs` looks at tables' new names; `rows.rs` plans
-//! what reads and writes rows, `unmet.rs` refuses tables that are not what the configuration or the
-//! pins say, `set_statement.rs` those behind settings of their own, `show.rs` and `columns_view.rs`
-//! the others. Of statements in the texts of statements, `by_name.rs` says where they are.
+//! what reads and writes rows. `missing.rs` finds tables that may not be there, with
+//! `program_tables.rs` for those of stored programs. `unmet.rs` refuses tables that are not what
+//! the configuration or the pins say, `set_statement.rs` plans statements behind settings of their
+//! own, `show.rs` and `columns_view.rs` the others. Of statements in the texts of statements,
+//! `by_name.rs` says where they are.
 
 mod columns_view;
 mod definitions;
@@ -17,6 +19,7 @@ mod grants;
 mod into;
 mod missing;
 mod near;
+mod program_tables;
 mod renames;
 mod rows;
 mod set_statement;
@@ -40,9 +43,9 @@ use crate::request::HIDDEN;
 use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
-pub use self::missing::tables_of_program;
 pub(crate) use self::near::candidates;
 use self::near::string_as_name;
+pub use self::program_tables::tables_of_program;
 pub(crate) use self::rows::query_behind;
 use self::rows::{explained, on_scratch, planned};
 use self::set_statement::{is_set_statement, set_statement};
@@ -72,7 +75,7 @@ pub fn plan(request: &Request) -> Outcome {
     };
     let names = match candidates(request, &tokens) {
         Ok(mut names) => {
-            names.extend(missing::in_prepared_texts(request, &tokens));
+            names.extend(program_tables::in_prepared_texts(request, &tokens));
             names
         }
         Err(error) => {

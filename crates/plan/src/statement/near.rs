@@ -187,13 +187,15 @@ pub(super) fn flattened(sql: &[u8], outer: &[Token], mode: LexMode) -> Option<Ve
     Some(all)
 }
 
+/// Kinds of stored programs.
+const PROGRAMS: [&str; 5] = ["procedure", "function", "trigger", "event", "package"];
+/// Tokens before the program's name, or its trigger's table.
+const PROGRAM_HEAD: usize = 40;
+
 /// The databases that names without one may be of in a stored program, besides the session's: its
 /// own, or that of its trigger's table.
 pub(super) fn program_databases(sql: &[u8], all: &[Token]) -> Vec<String> {
-    const PROGRAMS: [&str; 5] = ["procedure", "function", "trigger", "event", "package"];
     const BETWEEN: [&str; 4] = ["body", "if", "not", "exists"];
-    /// Tokens before the program's name, or its trigger's table.
-    const HEAD: usize = 40;
     let is = |at: usize, words: &[&str]| {
         let token = all.get(at);
         token.is_some_and(|t| words.iter().any(|word| t.is_word(sql, word)))
@@ -205,15 +207,20 @@ pub(super) fn program_databases(sql: &[u8], all: &[Token]) -> Vec<String> {
         let name = identifier(sql, all.get(at)?)?;
         all.get(at + 1)?.is(b'.').then_some(name)
     };
-    let Some(kind) = (0..HEAD).find(|at| is(*at, &PROGRAMS)) else {
+    let Some(kind) = (0..PROGRAM_HEAD).find(|at| is(*at, &PROGRAMS)) else {
         return Vec::new();
     };
-    let table = match is(kind, &["trigger"]) {
-        true => (kind..kind + HEAD).find(|at| is(*at, &["on"])),
-        false => None,
-    };
-    let places = std::iter::once(kind).chain(table);
-    places.filter_map(|at| qualifier(at + 1)).collect()
+    let places = std::iter::once(kind + 1).chain(trigger_table(sql, all));
+    places.filter_map(qualifier).collect()
+}
+
+/// Where the name of a trigger's own table stands in CREATE TRIGGER. `None` of other programs.
+pub(super) fn trigger_table(sql: &[u8], all: &[Token]) -> Option<usize> {
+    let is = |at: &usize, word: &str| all.get(*at).is_some_and(|t| t.is_word(sql, word));
+    let kind = (0..PROGRAM_HEAD).find(|at| PROGRAMS.iter().any(|word| is(at, word)))?;
+    let mut behind = kind..kind + PROGRAM_HEAD;
+    let on = behind.find(|at| is(at, "on"));
+    on.filter(|_| is(&kind, "trigger")).map(|on| on + 1)
 }
 
 /// The tables that a statement names; `None` where it is not understood. The tree is made of the

@@ -2,7 +2,8 @@
 
 use crate::lex::{LexMode, Token, TokenKind};
 use crate::plan::Defines;
-use crate::planner::Request;
+use crate::planner::{Request, identifier};
+use onionskin_schema::TableName;
 use onionskin_value::Family;
 
 pub(super) fn first_words<'a>(sql: &'a [u8], tokens: &[Token], count: usize) -> Vec<&'a str> {
@@ -233,4 +234,26 @@ pub(super) fn is_idle_comment(sql: &[u8], token: &Token) -> bool {
     let inner = text.trim_start_matches("/*!").trim_end_matches("*/");
     let words = inner.trim_start_matches(|c: char| c.is_ascii_digit());
     IDLE.contains(&words.trim())
+}
+
+/// Whether a token is one of these words.
+pub(super) fn is_one_of(sql: &[u8], token: &Token, words: &[&str]) -> bool {
+    words.iter().any(|word| token.is_word(sql, word))
+}
+
+/// The table that is named here; `database` is that of one that names none.
+pub(super) fn named(
+    sql: &[u8],
+    all: &[Token],
+    at: usize,
+    database: Option<&str>,
+) -> Option<TableName> {
+    let first = identifier(sql, all.get(at)?)?;
+    match all.get(at + 1).is_some_and(|t| t.is(b'.')) {
+        true => {
+            let name = identifier(sql, all.get(at + 2)?)?;
+            Some(TableName::new(first, name))
+        }
+        false => Some(TableName::new(database?, first)),
+    }
 }
