@@ -97,6 +97,8 @@ fn what_needs_other_cells_is_a_migration(kind: Kind) {
     let Some(mut pair) = pair(kind) else {
         return;
     };
+    // otherwise the rows would get new cells at once
+    pair.protected.must("SET sql_safe_updates = 1");
     let before = pair
         .protected
         .text("SHOW CREATE TABLE t")
@@ -216,6 +218,8 @@ fn null_comes_and_goes(kind: Kind) {
         }
     }
     // a server would make values of NULLs
+    pair.protected
+        .must("INSERT INTO u (id, a) VALUES (9, 'nine')");
     pair.protected.must("SET sql_mode = ''");
     let failure = pair.protected.run("ALTER TABLE u MODIFY b TEXT NOT NULL");
     let failure = failure.expect_err("outside of strict mode");
@@ -435,7 +439,8 @@ fn rows_keep_an_empty_tables_way_shut(kind: Kind) {
     let mut other = pair.proxy.connect_to("app");
     other.must("BEGIN");
     other.must("INSERT INTO t VALUES (1, 'a', 1)");
-    pair.protected.must("SET lock_wait_timeout = 1");
+    pair.protected
+        .must("SET lock_wait_timeout = 1, sql_safe_updates = 1");
     let refused = |session: &mut Session, sql: &str| {
         let said = session.run(sql).map(|_| sql.to_owned());
         let said = said.unwrap_err().to_string();
@@ -448,6 +453,7 @@ fn rows_keep_an_empty_tables_way_shut(kind: Kind) {
     other.must("COMMIT");
     refused(&mut pair.protected, change);
     other.must("DELETE FROM t");
+    pair.protected.must("SET sql_safe_updates = 0");
     pair.protected.must("LOCK TABLES t WRITE");
     refused(&mut pair.protected, change);
     pair.protected.must("UNLOCK TABLES");

@@ -21,7 +21,7 @@
 //! | `phase`, `locks`, `setup` | how far a migration has come; one at a time; what its rounds need |
 //! | `facts`, `preflight` | what the server says of the table, and what is refused |
 //! | `privileges` | what the account may do |
-//! | `definition`, `sealing`, `retype` | the new table; values on their way into it |
+//! | `definition`, `sealing` | the new table; values on their way into it |
 //! | `imprint`, `pinned`, `consent` | that the tables are the ones that are meant; what the server may learn |
 //! | `engine` | rounds of changes, with copying and comparing between them |
 //! | `specifications`, `modify` | what stands in `--alter` and `--modify` |
@@ -64,7 +64,6 @@ mod privileges;
 mod progress;
 mod replicas;
 mod resume;
-mod retype;
 mod reverse;
 mod sealing;
 mod setup;

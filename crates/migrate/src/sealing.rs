@@ -10,6 +10,7 @@ use std::sync::Arc;
 use onionskin_crypt::{CellFormat, cell_header};
 use onionskin_keys::{ColumnCipher, ColumnId, KeySet};
 use onionskin_physical::companions::{equality_token, gram_tokens, most_numbers, order_key};
+use onionskin_physical::{Retyping, strict};
 use onionskin_rowstream::key::{column_of, push_hex};
 use onionskin_rowstream::route::Transform;
 use onionskin_rowstream::session::Cell;
@@ -21,7 +22,6 @@ use onionskin_value::{
 
 use crate::definition::Keys;
 use crate::error::{MigrateError, Result};
-use crate::retype::{Retyping, strict};
 
 type Reason<T> = std::result::Result<T, String>;
 

@@ -8,6 +8,7 @@ use onionskin_value::{Family, Kind, Level, Warning};
 use crate::catalog::{KeyedPlan, literal};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
+use crate::refill::Refill;
 use crate::server_errors::{DEPRECATED_SYNTAX, DUPLICATE_INDEX};
 use crate::session::Session;
 
@@ -59,6 +60,16 @@ fn deprecations(columns: &[NewColumn], family: Family) -> Vec<Warning> {
 impl Session {
     /// Carries a definition out and relays the server's answer.
     pub fn define(&mut self, ddl: &Ddl, keyed: &KeyedPlan) -> Outcome<()> {
+        self.define_over(ddl, keyed, None)
+    }
+
+    /// The same, where rows of protected columns are carried over to the new definition.
+    pub(crate) fn define_over(
+        &mut self,
+        ddl: &Ddl,
+        keyed: &KeyedPlan,
+        refill: Option<&mut Refill<'_>>,
+    ) -> Outcome<()> {
         let spelled = self.with_spelled_defaults(ddl)?;
         let ddl = spelled.as_ref().unwrap_or(ddl);
         if ddl.rests_on_keys {
@@ -68,7 +79,7 @@ impl Session {
         self.must_look_at_keys(ddl)?;
         let marks = self.marks_before(ddl)?;
         let locked = self.lock_set(ddl, keyed)?;
-        let done = self.define_locked(ddl, keyed);
+        let done = self.define_locked(ddl, keyed, refill);
         if done.is_ok() && !marks.is_empty() {
             self.mark_afterwards(&marks, &keyed.plan.names)?;
         }
@@ -122,7 +133,12 @@ impl Session {
         }
     }
 
-    fn define_locked(&mut self, ddl: &Ddl, keyed: &KeyedPlan) -> Outcome<()> {
+    fn define_locked(
+        &mut self,
+        ddl: &Ddl,
+        keyed: &KeyedPlan,
+        refill: Option<&mut Refill<'_>>,
+    ) -> Outcome<()> {
         let config = &self.shared.config;
         let mut columns = with_ids(
             ddl,
@@ -130,6 +146,9 @@ impl Session {
             config.suite,
             config.keeps_grams(self.state.family),
         );
+        if let Some(refill) = refill {
+            self.carry_rows(refill, &mut columns)?;
+        }
         self.fill_rows(ddl, &mut columns)?;
         check_references(ddl, &columns)?;
         let key = self.shared.config.keys.metadata_key();

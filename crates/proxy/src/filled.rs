@@ -12,7 +12,7 @@ use onionskin_crypt::{CellFormat, ColumnCipher, ColumnId};
 use onionskin_physical::companions;
 use onionskin_plan::grams::most_numbers;
 use onionskin_plan::{Ddl, errors};
-use onionskin_schema::{DefaultLiteral, GramForm, NewColumn, Table, alter, identifier};
+use onionskin_schema::{DefaultLiteral, Filling, GramForm, NewColumn, Table, alter, identifier};
 use onionskin_value::{Context, Family, Kind, SqlMode, SqlType, Stored, TimeZone, store};
 
 use crate::bind::{default_of_definition, implicit_value};
@@ -27,20 +27,26 @@ impl Session {
         let Some(table) = &ddl.table else {
             return Ok(());
         };
-        if !columns.iter().any(alter::needs_values) {
+        let is_empty =
+            |column: &NewColumn| alter::needs_values(column) && column.filling.is_empty();
+        if !columns.iter().any(is_empty) {
             return Ok(());
         }
         let sql = format!("SELECT 1 FROM {} LIMIT 1", path(table));
         if self.server.rows(sql.as_bytes())?.is_empty() {
             return Ok(());
         }
-        for column in columns.iter_mut().filter(|c| alter::needs_values(c)) {
+        for column in columns.iter_mut().filter(|column| is_empty(column)) {
             let Some(payload) = self.constant(column, table)? else {
                 return Err(needs_migration(column, table, self.state.family));
             };
             let cipher = self.cipher_of_new(column)?;
-            let filling = filling(&cipher, column, table, self.state.family, &payload)?;
-            column.filling = filling;
+            let family = self.state.family;
+            let sealed = sealed_expressions(&cipher, column, table, family, &payload)?;
+            let defaults = sealed.into_iter();
+            column.filling = defaults
+                .map(|(name, expression)| (name, Filling::Default(expression)))
+                .collect();
         }
         Ok(())
     }
@@ -70,7 +76,11 @@ impl Session {
         Ok(is_stored.then_some(payload))
     }
 
-    fn cipher_of_new(&self, column: &NewColumn) -> Outcome<std::sync::Arc<ColumnCipher>> {
+    /// The cipher of a column that has its ids.
+    pub(crate) fn cipher_of_new(
+        &self,
+        column: &NewColumn,
+    ) -> Outcome<std::sync::Arc<ColumnCipher>> {
         let cells = CellFormat::from_numbers(column.suite, column.cell_version)
             .ok_or_else(|| Failure::refused(&errors::INTERNAL, &column.name))?;
         let id = ColumnId {
@@ -93,7 +103,7 @@ fn has_implicit_value(ty: &SqlType) -> bool {
 }
 
 /// What the physical columns hold, as expressions.
-fn filling(
+pub(crate) fn sealed_expressions(
     cipher: &ColumnCipher,
     column: &NewColumn,
     table: &Table,
@@ -145,7 +155,8 @@ fn filling(
     Ok(filling)
 }
 
-fn path(table: &Table) -> String {
+/// A table's name in a statement.
+pub(crate) fn path(table: &Table) -> String {
     format!(
         "{}.{}",
         identifier(&table.database),

@@ -91,6 +91,7 @@ mod present;
 mod proxy_protocol;
 mod pulse;
 mod rarest;
+mod refill;
 mod refit;
 mod refused;
 mod registry;

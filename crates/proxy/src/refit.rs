@@ -7,10 +7,12 @@
 //! can be done.
 
 use onionskin_plan::{Action, Refit, Refitted, errors};
-use onionskin_schema::{Remade, TableName, identifier, refit_specifications};
+use onionskin_schema::{Remade, Table, TableName, identifier, refit_specifications};
 
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
+use crate::filled::path;
+use crate::refill::has_helpers;
 use crate::session::Session;
 
 /// A column or an index cannot be dropped because of a foreign key.
@@ -51,7 +53,8 @@ impl Session {
             }
             Err(failure) => return Err(failure),
         }
-        let done = self.refit_locked(refit, keyed);
+        let mut carries = false;
+        let done = self.refit_locked(refit, keyed, &mut carries);
         match &done {
             Err(failure) if failure.is_fatal() => return done,
             Err(_) => self.server.settle()?,
@@ -65,6 +68,16 @@ impl Session {
             Err(Failure::Server { .. }) => return Err(Failure::OutOfStep(UNLOCKING)),
             Err(failure) => return Err(failure),
         }
+        if carries && done.is_err() {
+            // MariaDB has lost the lock with the failure; what is left is invisible to all others
+            match self.drop_helpers(&refit.table) {
+                Err(failure @ Failure::Server { .. }) => {
+                    self.server.settle()?;
+                    tracing::warn!(%failure, "columns of a change that failed stay in the table");
+                }
+                dropped => dropped?,
+            }
+        }
         match done {
             Ok(()) => self.after_relay(keyed),
             Err(Failure::Server { code, .. }) if IN_USE.contains(&code) => Err(refused(
@@ -75,18 +88,28 @@ impl Session {
         }
     }
 
-    fn refit_locked(&mut self, refit: &Refit, keyed: &KeyedPlan) -> Outcome<()> {
+    fn refit_locked(
+        &mut self,
+        refit: &Refit,
+        keyed: &KeyedPlan,
+        carries: &mut bool,
+    ) -> Outcome<()> {
         let table = &refit.table;
         let name = full_name(&TableName::new(&table.database, &table.name));
-        let first = format!("SELECT 1 FROM {name} LIMIT 1");
-        if !self.server.rows(first.as_bytes())?.is_empty() {
-            return Err(refused(refit, "the table has rows"));
+        let mut physical = self.physical_text(table)?;
+        if has_helpers(&physical) {
+            self.drop_helpers(table)?;
+            physical = self.physical_text(table)?;
         }
-        let show = format!("SHOW CREATE TABLE {name}");
-        let shown = self.server.rows(show.as_bytes())?;
-        let text = shown.first().and_then(|row| row.get(1)?.as_deref());
-        let physical = String::from_utf8_lossy(text.unwrap_or_default()).into_owned();
         self.must_be_exact(&physical)?;
+        let first = format!("SELECT 1 FROM {name} LIMIT 1");
+        let mut refill = match self.server.rows(first.as_bytes())?.is_empty() {
+            true => None,
+            false => match self.refill(refit, &physical)? {
+                Ok(refill) => Some(refill),
+                Err(why) => return Err(refused(refit, why)),
+            },
+        };
         if !physical.contains("ENGINE=InnoDB") {
             return Err(refused(refit, "foreign keys are InnoDB's"));
         }
@@ -113,10 +136,22 @@ impl Session {
         self.must_be_exact(&sql)?;
         let plan = self.plan_own(&sql, &table.name)?;
         match &plan.action {
-            Action::Define(ddl) => self.define(ddl, keyed),
+            Action::Define(ddl) => {
+                *carries = refill.is_some();
+                self.define_over(ddl, keyed, refill.as_mut())
+            }
             Action::Refuse(refusal) => Err(refusal.clone().into()),
             _ => Err(Failure::refused(&errors::INTERNAL, "a foreign key")),
         }
+    }
+}
+
+impl Session {
+    fn physical_text(&mut self, table: &Table) -> Outcome<String> {
+        let show = format!("SHOW CREATE TABLE {}", path(table));
+        let shown = self.server.rows(show.as_bytes())?;
+        let text = shown.first().and_then(|row| row.get(1)?.as_deref());
+        Ok(String::from_utf8_lossy(text.unwrap_or_default()).into_owned())
     }
 }
 
@@ -124,7 +159,7 @@ fn full_name(name: &TableName) -> String {
     format!("{}.{}", identifier(&name.database), identifier(&name.name))
 }
 
-fn refused(refit: &Refit, why: &str) -> Failure {
+pub(crate) fn refused(refit: &Refit, why: &str) -> Failure {
     if let Some(refusal) = &refit.otherwise {
         tracing::debug!(why, "a definition is not made anew");
         return refusal.clone().into();

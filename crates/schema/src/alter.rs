@@ -13,6 +13,7 @@
 use onionskin_value::Family;
 
 use crate::{
+    Filling,
     check::{self, Check},
     comment::ColumnMetadata,
     ddl::{
@@ -52,7 +53,13 @@ pub fn add_column(
     let mut place = place_text(position);
     let mut specifications = Vec::new();
     for (definition, name) in definitions.iter().zip(names.all()) {
-        specifications.push(format!("ADD COLUMN {definition}{place}"));
+        let mut filling = column.filling.iter();
+        specifications.push(match filling.find(|(filled, _)| filled == name) {
+            Some((_, Filling::Column(there))) => {
+                format!("CHANGE COLUMN {} {definition}{place}", identifier(there))
+            }
+            _ => format!("ADD COLUMN {definition}{place}"),
+        });
         if !place.is_empty() {
             place = format!(" AFTER {}", identifier(name));
         }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use crate::{
     alias,
     comment::{self, CommentError, MARK},
+    ddl::{HELPER_COMMENT, HELPER_PREFIX},
     ddl::{cell_type, gram_type, order_key_bytes},
     protection::{
         ENC_SUFFIX, EQUALITY_TOKEN_BYTES, GramForm, PhysicalNames, Protection, Renamed,
@@ -185,8 +186,8 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
                 }
                 Err(error) => damage.note(row.column_name, reason(&error)),
             }
-        } else if marks.contains(row.column_name) {
-            // a view's
+        } else if marks.contains(row.column_name) || is_helper(row) {
+            // a view's, or what is there while a change runs
         } else if split_companion(row.column_name).is_some() {
             companions.push(row);
         } else {
@@ -274,6 +275,13 @@ fn reason(error: &CommentError) -> &'static str {
 /// must not turn the table into an unprotected one.
 fn is_sealed(row: &ColumnRow<'_>) -> bool {
     split_enc(row.column_name).is_some() || row.column_comment.starts_with(MARK)
+}
+
+/// Whether the column holds cells of a change that is not done: see [`HELPER_COMMENT`].
+fn is_helper(row: &ColumnRow<'_>) -> bool {
+    row.column_name.starts_with(HELPER_PREFIX)
+        && row.column_comment == HELPER_COMMENT
+        && is_invisible(row)
 }
 
 fn same_type(row: &ColumnRow<'_>, expected: &str) -> bool {

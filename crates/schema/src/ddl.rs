@@ -70,9 +70,24 @@ pub struct NewColumn {
     pub suite: u8,
     /// Version of the format of its cells.
     pub cell_version: u8,
-    /// What the rows of a table get to which it is added: physical columns with the expressions of
-    /// what they hold. Empty where rows need no value.
-    pub filling: Vec<(String, String)>,
+    /// What the rows of a table get to which it is added, for each physical column. Empty where
+    /// rows need no value.
+    pub filling: Vec<(String, Filling)>,
+}
+
+/// How columns begin that hold new cells until these take the place of the old ones.
+pub const HELPER_PREFIX: &str = "onionskin_fill_";
+/// What their comment says. One stays in the table if a proxy is killed before it drops it: it is
+/// invisible, and no column of the logical table.
+pub const HELPER_COMMENT: &str = "cells of a change that did not end";
+
+/// What the rows of a table get in a physical column that is added to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Filling {
+    /// All the same: the value of an expression, which is the column's default.
+    Default(String),
+    /// What stands in a column that is there already, and becomes the new one.
+    Column(String),
 }
 
 impl NewColumn {
@@ -334,7 +349,7 @@ pub(crate) struct Layout<'a> {
     invisible: bool,
     grams: GramForm,
     /// See [`NewColumn::filling`].
-    filling: &'a [(String, String)],
+    filling: &'a [(String, Filling)],
     pub(crate) names: PhysicalNames,
 }
 
@@ -417,8 +432,10 @@ impl<'a> Layout<'a> {
     /// The default by which rows that exist get what they hold.
     fn filled(&self, name: &str) -> Option<String> {
         let mut filling = self.filling.iter();
-        let (_, expression) = filling.find(|(filled, _)| filled == name)?;
-        Some(format!(" DEFAULT ({expression})"))
+        match filling.find(|(filled, _)| filled == name)? {
+            (_, Filling::Default(expression)) => Some(format!(" DEFAULT ({expression})")),
+            (_, Filling::Column(_)) => None,
+        }
     }
 
     /// The companions' names and definitions, `` `c$eq_1a2b` BINARY(16) NULL INVISIBLE ``.

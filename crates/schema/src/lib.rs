@@ -44,6 +44,7 @@ mod ddl;
 mod display;
 mod enforced;
 mod errors;
+mod grants;
 mod information_schema;
 mod information_views;
 mod key_actions;
@@ -77,12 +78,14 @@ pub use comment::{ColumnMetadata, CommentError, MARK as COMMENT_MARK, actions_of
 pub use computed::{computed_default, default_sql, is_present_time, present_time, time_fraction};
 pub use copy::{copy_definition, split_foreign_keys};
 pub use ddl::{
-    MAX_INLINE_CELL, NewColumn, check_protectable, constraint_name, guard_name, index_column_name,
-    is_our_constraint, is_reserved_name, physical_definitions, possible,
+    Filling, HELPER_COMMENT, HELPER_PREFIX, MAX_INLINE_CELL, NewColumn, check_protectable,
+    constraint_name, guard_name, index_column_name, is_our_constraint, is_reserved_name,
+    physical_definitions, possible,
 };
 pub use display::{Dialect, bits_of_default, canonical_default};
 pub use enforced::SeenColumn;
 pub use errors::{ERRORS, ErrorEntry, SchemaError};
+pub use grants::is_granted;
 pub use information_schema::information_schema_columns;
 pub use information_views::{LogicalView, logical_views};
 pub use key_actions::{KeyAction, KeyActions};

@@ -16,6 +16,7 @@
 use onionskin_schema::TableName;
 
 use super::near::{flattened, rows_in_tree, trigger_table};
+use super::nested::{has_query, opens_query, query_at_end};
 use super::program_tables::tables_in_program;
 use super::words::{is_one_of, named};
 use crate::errors;
@@ -68,13 +69,22 @@ pub(super) fn doubt(
     if !all.iter().any(is_value) {
         return Ok(Doubt::None);
     }
+    if has_query(sql, &all) && !missing_by_words().is_empty() {
+        return refuse(
+            &errors::STATEMENT,
+            "a query in a statement of this kind, by a name that [protect] matches",
+        );
+    }
     if let Some(target) = only_table(request, &all) {
         return Ok(match is_missing(request, &target) {
             true => Doubt::Table(target),
             false => Doubt::None,
         });
     }
-    let part = rows_part(sql, &all);
+    let Some(part) = rows_part(sql, &all) else {
+        // whatever it names, its values are not for another table
+        return Ok(Doubt::None);
+    };
     let read = without_manners(sql, part);
     let levels = parse::levels(sql, &read);
     let tree = match levels > parse::MAX_LEVELS {
@@ -106,6 +116,11 @@ pub(super) fn doubt(
         is_named,
         stands,
     })
+}
+
+/// Whether any of these names is that of a table that may be missing.
+pub(super) fn names_any(request: &Request, names: &[TableName]) -> bool {
+    names.iter().any(|name| is_missing(request, name))
 }
 
 /// Whether no such table is known, and it would be protected. What no word of the text has shown to
@@ -143,7 +158,7 @@ fn only_table(request: &Request, all: &[Token]) -> Option<TableName> {
         let at = all.iter().position(|t| t.is_word(sql, word))?;
         Some(at + 1)
     };
-    let has_query = |from: usize| {
+    let names_query = |from: usize| {
         let rest = all.get(from..).unwrap_or_default().iter();
         let is_query = |(at, token): (usize, &Token)| {
             let is_call = all.get(from + at + 1).is_some_and(|t| t.is(b'('));
@@ -151,13 +166,13 @@ fn only_table(request: &Request, all: &[Token]) -> Option<TableName> {
         };
         rest.enumerate().any(is_query)
     };
-    let at = if is(0, &["insert", "replace"]) && !has_query(1) {
+    let at = if is(0, &["insert", "replace"]) && !names_query(1) {
         let mut at = 1;
         while is(at, &BETWEEN) {
             at += 1;
         }
         at
-    } else if is(0, &["load"]) {
+    } else if is(0, &["load"]) && !opens_query(sql, all) {
         behind("table")?
     } else if is(0, &["handler"]) {
         1
@@ -194,51 +209,39 @@ fn behind_made_table(sql: &[u8], all: &[Token]) -> usize {
 }
 
 /// The part of a statement that reads or changes rows: of a definition the query at its end, of
-/// SET STATEMENT and EXPLAIN the statement behind. Otherwise the whole.
-fn rows_part<'t>(sql: &[u8], all: &'t [Token]) -> &'t [Token] {
+/// SET STATEMENT and EXPLAIN the statement behind. Otherwise the whole. `None`: there is no such
+/// part.
+fn rows_part<'t>(sql: &[u8], all: &'t [Token]) -> Option<&'t [Token]> {
     const BEGIN: [&str; 7] = [
         "select", "with", "insert", "replace", "update", "delete", "table",
     ];
-    const OTHERS: [&str; 7] = [
-        "create", "alter", "set", "explain", "describe", "desc", "analyze",
-    ];
-    let Some(first) = all.first() else { return all };
-    if !is_one_of(sql, first, &OTHERS) {
-        return all;
+    const EXPLAINS: [&str; 4] = ["explain", "describe", "desc", "analyze"];
+    let is = |at: usize, words: &[&str]| all.get(at).is_some_and(|t| is_one_of(sql, t, words));
+    if is(0, &["create", "alter", "drop"]) {
+        let at = query_at_end(sql, all)?;
+        return Some(without_check_option(sql, &all[at..]));
     }
-    let defines = is_one_of(sql, first, &["create", "alter"]);
+    if is(0, &["set"]) && is(1, &["statement"]) {
+        let behind = all.iter().position(|t| t.is_word(sql, "for"))? + 1;
+        return rows_part(sql, &all[behind..]);
+    }
+    if !is(0, &EXPLAINS) {
+        return Some(all);
+    }
+    if is(0, &["analyze"]) && all.iter().take(3).any(|t| t.is_word(sql, "table")) {
+        return None;
+    }
     let mut depth = 0usize;
-    let begins = |(at, token): (usize, &Token)| {
+    let begins = |token: &Token| {
         if token.is(b'(') {
             depth += 1;
         } else if token.is(b')') {
             depth = depth.saturating_sub(1);
         }
-        let (Some(before), Some(next)) = (at.checked_sub(1).map(|b| &all[b]), all.get(at)) else {
-            return false;
-        };
-        // CREATE OR REPLACE, CREATE TABLE, and what stands between a table's options
-        let is_own = is_one_of(
-            sql,
-            before,
-            &["or", "create", "temporary", "alter", "ignore"],
-        ) && is_one_of(sql, next, &["replace", "table"]);
-        // behind AS, or in CREATE TABLE in the place of its columns
-        let in_query = token.is(b'(')
-            && (before.is_word(sql, "as") || (defines && depth == 1))
-            && all
-                .get(at + 1)
-                .is_some_and(|t| is_one_of(sql, t, &BEGIN) || t.is(b'('));
-        in_query || (depth == 0 && is_one_of(sql, token, &BEGIN) && !is_own)
+        depth == 0 && is_one_of(sql, token, &BEGIN)
     };
-    let Some(at) = all.iter().enumerate().position(begins) else {
-        return all;
-    };
-    let mut part = &all[at..];
-    if defines {
-        part = without_check_option(sql, part);
-    }
-    part
+    let at = all.iter().position(begins);
+    Some(&all[at.unwrap_or(0)..])
 }
 
 /// The tokens without LOW_PRIORITY, IGNORE and so on behind a verb, which the parser may take for

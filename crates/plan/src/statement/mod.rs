@@ -5,13 +5,13 @@
 //! database that the statement names, a rule has to understand the statement completely. If
 //! none is, the statement goes through untouched, whether or not it parses.
 //!
-//! `near.rs` collects the words, `words.rs` tells statements apart by them, `definitions.rs` finds
-//! the definitions that no rule reads, `renames.rs` looks at tables' new names; `rows.rs` plans
-//! what reads and writes rows. `missing.rs` finds tables that may not be there, with
-//! `program_tables.rs` for those of stored programs. `unmet.rs` refuses tables that are not what
-//! the configuration or the pins say, `set_statement.rs` plans statements behind settings of their
-//! own, `show.rs` and `columns_view.rs` the others. Of statements in the texts of statements,
-//! `by_name.rs` says where they are.
+//! `near.rs` collects the words, `words.rs` tells statements apart by them, `nested.rs` finds
+//! queries where none belongs, `definitions.rs` the definitions that no rule reads, `renames.rs`
+//! looks at tables' new names; `rows.rs` plans what reads and writes rows. `missing.rs` finds tables
+//! that may not be there, with `program_tables.rs` for those of stored programs. `unmet.rs` refuses
+//! tables that are not what the configuration or the pins say, `set_statement.rs` plans statements
+//! behind settings of their own, `show.rs` and `columns_view.rs` the others. Of statements in the
+//! texts of statements, `by_name.rs` says where they are.
 
 mod columns_view;
 mod definitions;
@@ -19,6 +19,7 @@ mod grants;
 mod into;
 mod missing;
 mod near;
+mod nested;
 mod program_tables;
 mod renames;
 mod rows;
@@ -44,7 +45,7 @@ use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
 pub(crate) use self::near::candidates;
-use self::near::string_as_name;
+use self::near::{flattened, string_as_name};
 pub use self::program_tables::tables_of_program;
 pub(crate) use self::rows::query_behind;
 use self::rows::{explained, on_scratch, planned};
@@ -111,6 +112,9 @@ pub fn plan(request: &Request) -> Outcome {
     let renamed = renames::check(request, &tokens, &names);
     let unmet = unmet::check(request, &names);
     let doubt = missing::doubt(request, &tokens, &names, facts.question.asks());
+    let is_near = !near.is_empty();
+    let hides_query = flattened(request.sql, &tokens, request.settings.lex)
+        .is_some_and(|all| nested::has_query(request.sql, &all));
     // far from all protected tables nothing is parsed
     let levels = match near.is_empty() && defines != Defines::Names {
         true => 0,
@@ -126,6 +130,14 @@ pub fn plan(request: &Request) -> Outcome {
     };
     let decided = parse::with_room(levels, || decide(request, tokens, near)).and_then(|decided| {
         unmet::allow(request, &for_unmet, &unmet, &decided.0)?;
+        let is_sent = match decided.0 {
+            Action::Relay => is_near,
+            Action::ByName(_) => is_near || missing::names_any(request, &names),
+            _ => false,
+        };
+        if hides_query && is_sent {
+            return refuse(&errors::STATEMENT, "a query in a statement of this kind");
+        }
         if let Action::Relay = decided.0 {
             definition?;
             doubt.as_ref().map_err(Clone::clone)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use onionskin_schema::{Capabilities, Column, NewColumn, Protection, Surrogate, Table, same_name};
 use onionskin_value::SqlType;
 
-use super::specs::{Specification, Specifications, duplicate};
+use super::specs::{Specification, Specifications, duplicate, refused};
 use crate::ddl::attributes::Attributes;
 use crate::ddl::column_type::plain_type;
 use crate::ddl::foreign_key::{Link, Side, links, plain_by_right, refers_to_plaintext};
@@ -16,7 +16,7 @@ use crate::ddl::key_parts::{Indexed, ProtectedPart, existing};
 use crate::ddl::reader::Reader;
 use crate::ddl::{Pieces, Prefixed, Reference};
 use crate::errors;
-use crate::lex::Token;
+use crate::lex::{Token, TokenKind};
 use crate::plan::KeptPlain;
 use crate::planner::{Planned, identifier, refuse};
 use crate::scope::position;
@@ -251,6 +251,24 @@ impl Alteration<'_> {
             return Err(duplicate(name));
         }
         self.names_taken.push((name.to_owned(), is_protected));
+        Ok(())
+    }
+
+    /// The same of one that holds no expression over protected columns with values, at least by
+    /// its words: the server would see those.
+    pub(super) fn keep_plain(&mut self, spec: Range<usize>) -> Planned<()> {
+        let tokens = self.target.tokens(&spec);
+        let opens = tokens.iter().position(|t| t.is(b'('));
+        let has_value = tokens
+            .iter()
+            .any(|t| matches!(t.kind, TokenKind::Literal(_)));
+        if let Some(opens) = opens.filter(|_| has_value) {
+            let inside = spec.start + opens..spec.end;
+            if self.target.mentions_protected(&inside) {
+                return Err(refused("an expression over a protected column"));
+            }
+        }
+        self.keep(spec);
         Ok(())
     }
 

@@ -40,7 +40,7 @@ impl Alteration<'_> {
     /// `DROP CONSTRAINT` and `DROP CHECK`: the constraint may be that of a protected column, which
     /// the server has to tell. The reader stands before the word.
     fn drop_constraint(&mut self, mut s: Reader, spec: Range<usize>) -> Planned<()> {
-        self.keep(spec);
+        self.keep_plain(spec)?;
         if self.checked_column().is_none() || !(s.eat("constraint") || s.eat("check")) {
             return Ok(());
         }
@@ -69,7 +69,7 @@ impl Alteration<'_> {
                 self.out.0.push(piece);
             }
             Some(_) => return Err(refused("DROP COLUMN with an option")),
-            None => self.keep(spec),
+            None => self.keep_plain(spec)?,
         }
         Ok(())
     }
@@ -77,7 +77,7 @@ impl Alteration<'_> {
     /// The reader stands behind RENAME.
     pub(super) fn rename_spec(&mut self, mut s: Reader, spec: Range<usize>) -> Planned<()> {
         if !s.eat("column") {
-            self.keep(spec);
+            self.keep_plain(spec)?;
             return Ok(());
         }
         guard(&mut s)?;
@@ -100,7 +100,7 @@ impl Alteration<'_> {
             None => {
                 target.check_unclaimed(&old, &new)?;
                 self.note_renamed(&old, &new);
-                self.keep(spec);
+                self.keep_plain(spec)?;
             }
         }
         Ok(())
@@ -124,7 +124,7 @@ impl Alteration<'_> {
         guard(&mut s)?;
         let name = s.name().ok_or_else(|| refused("ALTER"))?;
         let Some(protected) = self.target.protected(&name) else {
-            self.keep(spec);
+            self.keep_plain(spec)?;
             return Ok(());
         };
         if protected.column.on_update {

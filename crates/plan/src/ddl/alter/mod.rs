@@ -367,7 +367,7 @@ impl<'a> Alteration<'a> {
             Beside::Versioning => {}
             Beside::Refused(name) => return Err(Beside::refusal(name)),
         }
-        self.keep(spec);
+        self.keep_plain(spec)?;
         Ok(())
     }
 
@@ -385,7 +385,7 @@ impl<'a> Alteration<'a> {
             );
             return Err(refused(&about));
         }
-        self.keep(spec);
+        self.keep_plain(spec)?;
         Ok(())
     }
 
@@ -396,7 +396,7 @@ impl<'a> Alteration<'a> {
             let word = s.token().map_or(b"".as_slice(), |t| t.text(s.sql()));
             return Err(refused(&String::from_utf8_lossy(word)));
         }
-        self.keep(spec);
+        self.keep_plain(spec)?;
         Ok(())
     }
 

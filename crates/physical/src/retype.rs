@@ -3,7 +3,7 @@
 //! A payload of the old type becomes what an application could have written, a number or a text,
 //! and that is stored into the new type as the proxy stores it, in strict mode. So the rules of
 //! both servers stand in one place, `onionskin_value::store`. A value that would change on its way,
-//! with a warning or an error, ends the migration; the table is as it was.
+//! with a warning or an error, is an error here: the table stays as it was.
 
 use onionskin_value::{
     Charset, Context, Family, FormatContext, Input, Kind, LATEST_TIMESTAMP_UNSIGNED, SqlMode,
@@ -11,7 +11,7 @@ use onionskin_value::{
 };
 
 /// From one type to another.
-pub(crate) struct Retyping {
+pub struct Retyping {
     from: SqlType,
     to: SqlType,
     family: Family,
@@ -28,7 +28,7 @@ enum Way {
 
 /// How a value of a column is stored that another one holds already: nothing may change it, and
 /// whatever stands in a column could be written into it.
-pub(crate) fn strict(column: &str, family: Family) -> Context<'_> {
+pub fn strict(column: &str, family: Family) -> Context<'_> {
     Context {
         sql_mode: SqlMode::parse("STRICT_ALL_TABLES,ALLOW_INVALID_DATES"),
         time_zone: &TimeZone::UTC,

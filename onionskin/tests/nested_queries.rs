@@ -1,0 +1,230 @@
+//! Queries in statements that have no place for one, by the name of a protected table or of one that
+//! is missing: no constant of theirs comes to the server. And definitions that only look as if one
+//! were in them.
+
+use ::mysql::prelude::Queryable;
+use onionskin_testkit::*;
+
+on_both_servers!(
+    no_constant_is_sent_with_them,
+    no_constant_is_sent_beside_protected_columns,
+    definitions_are_no_queries,
+);
+
+const SETTINGS: &str = "[protect.\"app.*\"]\n\"*_p\" = \"plain\"\n\"*\" = [\"eq\", \"range\"]\n";
+
+/// `{q}` is a query in parentheses.
+const FORMS: &[&str] = &[
+    "ALTER TABLE p ADD CHECK (v_p <> {q})",
+    "ALTER TABLE p ADD x_p INT DEFAULT {q}",
+    "ALTER TABLE p ADD x_p INT AS {q}",
+    "ALTER TABLE p ADD KEY z ({q})",
+    "ALTER TABLE p ALTER v_p SET DEFAULT {q}",
+    "ALTER TABLE p ALTER v_p SET DEFAULT ({q})",
+    "ALTER TABLE p COMMENT {q}",
+    "ALTER TABLE p ORDER BY {q}",
+    "ALTER TABLE p PARTITION BY HASH ({q})",
+    "ALTER TABLE p PARTITION BY RANGE (id_p) (PARTITION a VALUES LESS THAN ({q}))",
+    "CREATE TABLE x_p (a_p INT DEFAULT {q})",
+    "CREATE TABLE x_p (a_p INT, CHECK (a_p <> {q}))",
+    "CREATE TABLE x_p (a_p INT) PARTITION BY HASH ({q})",
+    "CREATE TABLE x_p (a_p INT) COMMENT {q}",
+    "CREATE TABLE x_p (a_p INT, CHECK (a_p <> {q})) SELECT 1 AS a_p",
+    "CREATE INDEX z ON p (({q}))",
+    "CREATE USER x@y IDENTIFIED BY {q}",
+    "ALTER USER x@y IDENTIFIED BY {q}",
+    "CREATE ROLE r {q}",
+    "DROP EVENT x_p {q}",
+    "DROP TABLE x_p {q}",
+    "TRUNCATE p {q}",
+    "OPTIMIZE TABLE p {q}",
+    "ANALYZE TABLE p UPDATE HISTOGRAM ON v_p WITH {q} BUCKETS",
+    "SHOW CREATE TABLE p {q}",
+    "SHOW TABLES WHERE Tables_in_app IN {q}",
+    "KILL {q}",
+    "XA START {q}",
+    "XA END {q}",
+    "XA COMMIT {q}",
+    "XA RECOVER {q}",
+    "SET TRANSACTION {q}",
+    "SET SESSION TRANSACTION ISOLATION LEVEL {q}",
+    "COMMIT {q}",
+    "SAVEPOINT {q}",
+    "LOCK TABLES p {q}",
+    "USE {q}",
+    "FLUSH TABLES {q}",
+    "EXECUTE IMMEDIATE 'SELECT * FROM p WHERE v_p = ?' USING {q}",
+    "EXECUTE IMMEDIATE 'SELECT ?' USING {q}",
+    "EXECUTE none USING {q}",
+    "PREPARE none FROM {q}",
+    "LOAD DATA LOCAL INFILE '/dev/null' INTO TABLE p (v_p) SET w_p = {q}",
+    "LOAD DATA INFILE '/dev/null' INTO TABLE p (v_p) SET w_p = {q}",
+    "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = {q}",
+    "GET DIAGNOSTICS CONDITION {q} @a = MESSAGE_TEXT",
+    "CALL none({q})",
+    "DO {q}",
+    "SET @a = {q}",
+    "HANDLER p READ v_p = {q}",
+    "INSTALL PLUGIN x SONAME {q}",
+    "CACHE INDEX p IN {q}",
+    "CHANGE MASTER TO MASTER_HOST = {q}",
+    "PURGE BINARY LOGS TO {q}",
+    "HELP {q}",
+    "CHECKSUM TABLE p {q}",
+];
+
+fn no_constant_is_sent_with_them(kind: Kind) {
+    let options = PairOptions {
+        settings: SETTINGS,
+        ..PairOptions::default()
+    };
+    let Some(mut pair) = Pair::start_with(kind, options) else {
+        return;
+    };
+    for sql in [
+        "CREATE TABLE there (id INT PRIMARY KEY, n VARCHAR(40))",
+        "CREATE TABLE p (id_p INT PRIMARY KEY, v_p VARCHAR(20), w_p INT)",
+    ] {
+        pair.protected.must(sql);
+    }
+    let mut session = pair.proxy.connect_to("app");
+    for form in FORMS {
+        for query in [
+            "(SELECT n FROM {t} WHERE n = '{v}')",
+            "(WITH q AS (SELECT n FROM {t} WHERE n = '{v}') SELECT n FROM q)",
+            "(VALUES ROW((SELECT n FROM {t} WHERE n = '{v}')))",
+            "/*!50000 (*/ SELECT n FROM {t} WHERE n = '{v}')",
+        ] {
+            for table in ["there", "lost", "app.there", "`lost`"] {
+                let query = query.replace("{t}", table).replace("{v}", SECRET);
+                let sql = form.replace("{q}", &query);
+                let _ = session.run(&sql);
+                let prepared = sql.replace(&format!("'{SECRET}'"), "?");
+                let _ = session.conn().exec_drop(&prepared, (SECRET,));
+                if !session.answers_itself() {
+                    session = pair.proxy.connect_to("app");
+                }
+            }
+        }
+        let _ = session.run("ROLLBACK");
+        let _ = session.run("UNLOCK TABLES");
+    }
+    drop(session);
+    pair.nothing_leaked();
+}
+
+/// Expressions in what is said of plain columns of a protected table.
+fn no_constant_is_sent_beside_protected_columns(kind: Kind) {
+    let options = PairOptions {
+        settings: SETTINGS,
+        ..PairOptions::default()
+    };
+    let Some(mut pair) = Pair::start_with(kind, options) else {
+        return;
+    };
+    let definition =
+        "CREATE TABLE t (id INT PRIMARY KEY, n VARCHAR(40), k INT, t_p VARCHAR(40), i_p INT)";
+    pair.protected.must(definition);
+    let mut session = pair.proxy.connect_to("app");
+    for form in [
+        "ALTER t_p SET DEFAULT {e}",
+        "ALTER COLUMN t_p SET DEFAULT ({e})",
+        "MODIFY t_p VARCHAR(40) DEFAULT {e}",
+        "MODIFY t_p VARCHAR(40) AS {e}",
+        "CHANGE t_p u_p VARCHAR(40) DEFAULT {e}",
+        "ADD u_p VARCHAR(40) DEFAULT {e}",
+        "ADD u_p VARCHAR(40) AS {e}",
+        "ADD CHECK (t_p = {e})",
+        "ADD CONSTRAINT c CHECK {e}",
+        "ADD KEY ({e})",
+        "ADD UNIQUE KEY x ({e}, t_p)",
+        "ORDER BY {e}",
+        "COMMENT {e}",
+        "ENGINE {e}",
+        "DROP t_p {e}",
+        "RENAME x {e}",
+        "PARTITION BY HASH ({e})",
+        "ADD PARTITION (PARTITION a VALUES LESS THAN ({e}))",
+        "DROP CONSTRAINT c {e}",
+        "AUTO_INCREMENT {e}",
+    ] {
+        for expression in [
+            "(n = '{v}')",
+            "(CONCAT(n, '{v}'))",
+            "(i_p + (n = '{v}'))",
+            "(SELECT t.n = '{v}' FROM t)",
+            "(t.n LIKE '{v}')",
+        ] {
+            let expression = expression.replace("{v}", SECRET);
+            let sql = format!("ALTER TABLE t {}", form.replace("{e}", &expression));
+            let _ = session.run(&sql);
+            assert!(session.answers_itself(), "{sql}");
+        }
+    }
+    drop(session);
+    pair.nothing_leaked();
+}
+
+/// What a database of names that `[protect]` is about lets through as a plain server does.
+fn definitions_are_no_queries(kind: Kind) {
+    let options = PairOptions {
+        settings: SETTINGS,
+        ..PairOptions::default()
+    };
+    let Some(mut pair) = Pair::start_with(kind, options) else {
+        return;
+    };
+    let of_both = [
+        "CREATE TABLE g1 (id_p INT, t_p VARCHAR(9), g_p VARCHAR(9) AS (REPLACE(t_p, 'a', 'b')))",
+        "CREATE TABLE g2 (id_p INT, t_p VARCHAR(9), g_p VARCHAR(9) AS (INSERT(t_p, 1, 2, 'x')) STORED)",
+        "CREATE TABLE pt_p (id_p INT, d_p DATE) PARTITION BY RANGE ((id_p + 1)) \
+         (PARTITION p0 VALUES LESS THAN (2000), PARTITION p1 VALUES LESS THAN MAXVALUE)",
+        "CREATE USER zu@zh IDENTIFIED BY 'x' WITH MAX_QUERIES_PER_HOUR 5",
+        "ALTER USER zu@zh WITH MAX_QUERIES_PER_HOUR 6",
+        "CREATE TABLE a (id INT PRIMARY KEY, n VARCHAR(20), b_p INT DEFAULT 3)",
+        "INSERT INTO a VALUES (1, 'x', 2)",
+        "ALTER TABLE a ADD c_p INT DEFAULT 5",
+        "CREATE VIEW v AS SELECT id, b_p FROM a WHERE b_p > 1",
+        "CREATE TABLE c_p (a_p INT DEFAULT 5, d_p VARCHAR(9) DEFAULT 'x') SELECT 7 AS a_p",
+        "CREATE TABLE c2_p (a_p INT DEFAULT 5) AS (SELECT 7 AS a_p)",
+        "SELECT * FROM c_p, c2_p",
+        "DROP USER zu@zh",
+    ];
+    let of_mariadb = [
+        "CREATE SEQUENCE sq START WITH 5",
+        "ALTER SEQUENCE sq RESTART WITH 7",
+        "CREATE OR REPLACE SEQUENCE sq START WITH 9 INCREMENT BY 2",
+        "SET STATEMENT max_statement_time = 1 FOR CREATE SEQUENCE s2 START WITH 3",
+        "SELECT NEXTVAL(sq)",
+        "CREATE OR REPLACE TABLE r_p SELECT 1 AS a_p",
+        "CREATE OR REPLACE TABLE r_p (a_p INT DEFAULT 5)",
+        "CREATE TABLE sv_p (id_p INT DEFAULT 5) WITH SYSTEM VERSIONING",
+        "ANALYZE TABLE a PERSISTENT FOR COLUMNS (b_p) INDEXES ()",
+    ];
+    let of_mysql = [
+        "ANALYZE TABLE pt_p UPDATE HISTOGRAM ON id_p WITH 10 BUCKETS",
+        "ALTER TABLE a ALTER b_p SET DEFAULT 4",
+        "EXPLAIN FORMAT=TREE SELECT 1",
+    ];
+    let own: &[&str] = match kind {
+        Kind::MariaDb => &of_mariadb,
+        Kind::MySql => &of_mysql,
+    };
+    for sql in of_both.iter().chain(own) {
+        let said = pair.same(sql);
+        assert!(
+            !said.starts_with("10") && !said.contains(" OS1"),
+            "{sql}: {said}"
+        );
+    }
+    if kind == Kind::MariaDb {
+        for sql in [
+            "CREATE OR REPLACE TABLE r2 SELECT n FROM a WHERE n = 'x'",
+            "CREATE OR REPLACE TABLE r2 SELECT n, 1 AS q_p FROM a LIMIT 1",
+            "SELECT n FROM r2",
+        ] {
+            let said = pair.say(sql);
+            assert!(!said.protected.contains("1064"), "{sql}: {said:?}");
+        }
+    }
+}
