@@ -7,7 +7,7 @@
 //!
 //! `near.rs` collects the words, `words.rs` tells statements apart by them, `definitions.rs` finds
 //! the definitions that no rule reads, `renames.rs` looks at tables' new names; `rows.rs` plans
-//! what reads and writes rows. `missing.rs` finds tables that may not be there, with
+//! what reads and writes rows, and `program/` reads stored programs. `missing.rs` finds tables that may not be there, with
 //! `program_tables.rs` for those of stored programs. `unmet.rs` refuses tables that are not what
 //! the configuration or the pins say, `set_statement.rs` plans statements behind settings of their
 //! own, `show.rs` and `columns_view.rs` the others. Of statements in the texts of statements,
@@ -19,6 +19,7 @@ mod grants;
 mod into;
 mod missing;
 mod near;
+mod program;
 mod program_tables;
 mod renames;
 mod rows;
@@ -45,6 +46,7 @@ use crate::scratch::takes_over;
 use self::columns_view::columns_view;
 pub(crate) use self::near::candidates;
 use self::near::string_as_name;
+pub use self::program::reads_program;
 pub use self::program_tables::tables_of_program;
 pub(crate) use self::rows::query_behind;
 use self::rows::{explained, on_scratch, planned};
@@ -124,6 +126,7 @@ pub fn plan(request: &Request) -> Outcome {
         true => Vec::new(),
         false => tokens.clone(),
     };
+    let program = !near.is_empty() && program::is_program(request.sql, &tokens);
     let decided = parse::with_room(levels, || decide(request, tokens, near)).and_then(|decided| {
         unmet::allow(request, &for_unmet, &unmet, &decided.0)?;
         if let Action::Relay = decided.0 {
@@ -167,6 +170,7 @@ pub fn plan(request: &Request) -> Outcome {
     Outcome::Plan(Box::new(Plan {
         facts,
         doubt,
+        program,
         ..plan
     }))
 }
@@ -329,6 +333,10 @@ fn near_tables<'a>(
     let sql = request.sql;
     let starts = |w: &str| word_is(words, 0, w);
     let describes = starts("explain") || starts("describe") || starts("desc");
+    if program::is_program(sql, &tokens) {
+        program::check(request, &tokens, &near)?;
+        return Ok((Action::Relay, None));
+    }
     if starts("grant") || starts("revoke") {
         return grants::grant(request, tokens, near);
     }
