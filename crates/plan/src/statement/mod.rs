@@ -7,11 +7,12 @@
 //!
 //! `near.rs` collects the words, `words.rs` tells statements apart by them, `definitions.rs` finds
 //! the definitions that no rule reads, `renames.rs` looks at tables' new names; `rows.rs` plans
-//! what reads and writes rows, and `program/` reads stored programs. `missing.rs` finds tables that may not be there, with
-//! `program_tables.rs` for those of stored programs. `unmet.rs` refuses tables that are not what
-//! the configuration or the pins say, `set_statement.rs` plans statements behind settings of their
-//! own, `show.rs` and `columns_view.rs` the others. Of statements in the texts of statements,
-//! `by_name.rs` says where they are.
+//! what reads and writes rows. `missing.rs` finds tables that may not be there, with
+//! `program_tables.rs` for those of stored programs; `program/` reads the programs themselves.
+//! `unmet.rs` refuses tables that are not what the configuration or the pins say,
+//! `set_statement.rs` plans statements behind settings of their own, `show.rs` and
+//! `columns_view.rs` the others. Of statements in the texts of statements, `by_name.rs` says where
+//! they are.
 
 mod columns_view;
 mod definitions;
