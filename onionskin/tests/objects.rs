@@ -174,8 +174,8 @@ fn triggers_and_routines(kind: Kind) {
             "CREATE TRIGGER g AFTER INSERT ON open FOR EACH ROW BEGIN INSERT INTO user (name) VALUES ('{s}'); END"
         ),
         format!("CREATE PROCEDURE q() BEGIN INSERT INTO app.user (name) VALUES ('{s}'); END"),
-        "CREATE PROCEDURE q() SELECT COUNT(*) FROM user".into(),
-        "CREATE FUNCTION f() RETURNS INT READS SQL DATA RETURN (SELECT COUNT(*) FROM user)".into(),
+        "CREATE PROCEDURE q() SELECT COUNT(name) FROM user".into(),
+        "CREATE FUNCTION f() RETURNS INT READS SQL DATA RETURN (SELECT MAX(age) FROM user)".into(),
         format!("CREATE EVENT e ON SCHEDULE EVERY 1 HOUR DO UPDATE user SET name = '{s}'"),
     ] {
         refusal(&mut pair.protected, &sql);

@@ -11,7 +11,7 @@ use onionskin_value::Family;
 
 use crate::error::{MigrateError, Result};
 use crate::facts::{Facts, OF_TABLE, PhysicalColumn, name_literal, names_table};
-use crate::statement::read;
+use crate::statement::{Token, read};
 
 /// An id that no replica has: they are small numbers or made from addresses.
 pub(crate) fn server_id(connection: u32) -> u32 {
@@ -282,7 +282,8 @@ pub(crate) fn is_led_to(session: &mut Session, table: &str) -> Result<bool> {
 }
 
 /// Views, routines, events and triggers of other tables that have the names of the table and of one
-/// of these columns in their texts, as far as the account can see them.
+/// of these columns in their texts, as far as the account can see them. An error if one of them
+/// would store what it gives for a column in the clear.
 pub(crate) fn named_elsewhere(
     session: &mut Session,
     (database, table): (&str, &str),
@@ -344,6 +345,15 @@ pub(crate) fn named_elsewhere(
             let mut next = || cells.next().unwrap_or_default();
             let (schema, name, text) = (next(), next(), next());
             let (tokens, unclear) = read(&text);
+            if fills_by_place(&tokens, table) {
+                return Err(MigrateError::Refused {
+                    table: format!("{database}.{table}"),
+                    reason: format!(
+                        "the {kind} {schema}.{name} puts rows into it without a list of columns: what it gives for a \
+                         protected column would be stored as it is: drop it first, or let it name the columns"
+                    ),
+                });
+            }
             let has = |word: &str| tokens.iter().any(|token| token.names(word));
             if unclear || has(table) && columns.iter().any(|column| has(column)) {
                 found.push(format!(
@@ -354,6 +364,30 @@ pub(crate) fn named_elsewhere(
         }
     }
     Ok(found)
+}
+
+/// Whether rows are put into the table without the names of their columns. A value is then for the
+/// column at its place, and a sealed one takes it.
+fn fills_by_place(tokens: &[Token], table: &str) -> bool {
+    const MANNERS: [&str; 5] = ["LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "IGNORE", "INTO"];
+    const QUERIES: [&str; 4] = ["SELECT", "WITH", "VALUES", "TABLE"];
+    let is_one_of = |at: usize, words: &[&str]| tokens.get(at).is_some_and(|t| t.is_one_of(words));
+    let is_sign = |at: usize, sign: char| tokens.get(at) == Some(&Token::Sign(sign));
+    let fills = |verb: usize| {
+        let mut at = verb + 1;
+        while is_one_of(at, &MANNERS) {
+            at += 1;
+        }
+        if is_sign(at + 1, '.') {
+            at += 2;
+        }
+        let is_list = is_sign(at + 1, '(')
+            && !is_one_of(at + 2, &QUERIES)
+            && !is_sign(at + 2, ')')
+            && !is_sign(at + 2, '(');
+        tokens.get(at).is_some_and(|t| t.names(table)) && !is_list && !is_one_of(at + 1, &["SET"])
+    };
+    (0..tokens.len()).any(|at| is_one_of(at, &["INSERT", "REPLACE"]) && fills(at))
 }
 
 /// Whether what a generated column holds depends on the session that writes the row: sessions of
@@ -437,4 +471,34 @@ pub fn choose_key(
                  same type and collation in both tables"
             .into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_are_put_by_place() {
+        let fills = |text: &str| fills_by_place(&read(text).0, "t");
+        for text in [
+            "INSERT INTO t VALUES (1)",
+            "BEGIN insert t select 1; END",
+            "REPLACE LOW_PRIORITY INTO `a`.`T` VALUES (1)",
+            "INSERT IGNORE INTO t (SELECT 1)",
+            "INSERT INTO t () VALUES (1)",
+            "INSERT INTO t ((SELECT 1))",
+            "INSERT INTO t TABLE u",
+        ] {
+            assert!(fills(text), "{text}");
+        }
+        for text in [
+            "INSERT INTO t (a) VALUES (1)",
+            "INSERT INTO t SET a = 1",
+            "INSERT INTO u SELECT a FROM t",
+            "SELECT REPLACE(t, 'a', 'b') FROM t",
+            "DELETE FROM t",
+        ] {
+            assert!(!fills(text), "{text}");
+        }
+    }
 }

@@ -93,7 +93,7 @@ fn explain_text(
     template
         .read(sql.as_bytes(), lex)
         .map_err(|e| e.to_string())?;
-    if template.multiple {
+    if template.multiple && !onionskin_plan::reads_program(sql.as_bytes(), lex) {
         return Err("explain takes one statement".into());
     }
     let settings = Settings {

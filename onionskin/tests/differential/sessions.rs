@@ -518,11 +518,11 @@ impl Session<'_> {
         let text = match random.below(9) {
             0 => format!("SELECT id FROM {name} WHERE {column} REGEXP 'a' ORDER BY id"),
             1 => format!("SELECT id, RANK() OVER (ORDER BY id) FROM {name} ORDER BY id"),
-            2 => format!("CREATE PROCEDURE p{number}() SELECT {column} FROM {name}"),
+            2 => format!("CREATE PROCEDURE p{number}() SELECT * FROM {name}"),
             3 => "SET session_track_schema = 0".to_owned(),
             4 => format!("SELECT id INTO OUTFILE 'nowhere/x' FROM {name}"),
             5 => format!(
-                "CREATE TRIGGER g{number} BEFORE INSERT ON {name} FOR EACH ROW SET @x = NEW.{column}"
+                "CREATE TRIGGER g{number} BEFORE INSERT ON {name} FOR EACH ROW SET @x = (SELECT COUNT(*) FROM (SELECT * FROM {name}) a)"
             ),
             6 => format!("SELECT HEX({column}), id FROM {name} ORDER BY id"),
             7 => format!("LOAD DATA INFILE 'nowhere' INTO TABLE {name}"),

@@ -165,6 +165,9 @@ table! {
     pub MET_ROW = "OS1043", 1235, "42000",
         "It cannot be told which rows of the statement meet others by a unique key, so that changed rows cannot be counted.",
         "Give the values of the key as literals or parameters of the column's own type, or write one row in a statement.";
+    pub PROGRAM = "OS1044", 1235, "42000",
+        "A stored program names a protected table and does something else than reading and writing plain columns by their names.",
+        "Leave that to the application, or take the table out of the program; docs/objects.md says what programs may do.";
     pub DAMAGED = "OS1101", 1105, "HY000",
         "The table's protection metadata is missing, changed or not authentic.",
         "Restore the table's definition (comments and columns) from a backup; check the keys.";

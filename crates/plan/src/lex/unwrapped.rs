@@ -1,6 +1,6 @@
 //! Statements that stand in executable comments, as dumps have them.
 
-use super::{LexMode, Token, TokenKind, tokens};
+use super::{LexMode, Lexer, Token, TokenKind, tokens};
 
 /// What is meant for versions before this one, both servers execute: MariaDB leaves out what is
 /// meant for MySQL 5.7 and later.
@@ -8,34 +8,65 @@ const NOT_EXECUTED_BY_ALL: u32 = 50_700;
 
 /// The statement of a text that consists of executable comments that both servers execute, with
 /// blanks in the place of their marks: `/*!40000 ALTER TABLE t DISABLE KEYS */`, or a view in three
-/// of them. `None`: there is something else, or one is of another kind or holds comments itself.
+/// of them. Semicolons may stand in one: a trigger's body has them. `None`: there is something
+/// else, or one is of another kind or holds comments itself.
 pub fn unwrapped(sql: &[u8], mode: LexMode) -> Option<Vec<u8>> {
-    let all = tokens(sql, mode).ok()?;
-    let comments = match all.split_last() {
-        Some((last, others)) if last.is(b';') => others,
-        _ => &all,
-    };
-    let is_comment = |token: &Token| token.kind == TokenKind::Executable;
-    if comments.is_empty() || !comments.iter().all(is_comment) {
-        return None;
-    }
     let mut out = sql.to_vec();
-    for token in comments {
-        let text = sql.get(token.start..token.end)?;
-        let inner = text.strip_prefix(b"/*!")?.strip_suffix(b"*/")?;
-        let digits = inner.iter().take_while(|b| b.is_ascii_digit()).count();
-        let (version, body) = inner.split_at(digits);
-        let version: u32 = std::str::from_utf8(version).ok()?.parse().ok()?;
-        let is_nested = memchr::memmem::find(body, b"/*").is_some();
-        if digits != 5 || version >= NOT_EXECUTED_BY_ALL || is_nested {
+    let mut lexer = Lexer::new(sql, mode);
+    let mut has_comment = false;
+    while let Some(begin) = next_mark(&mut lexer)? {
+        let text = sql.get(begin..)?.strip_prefix(b"/*!")?;
+        let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+        let version: u32 = std::str::from_utf8(&text[..digits]).ok()?.parse().ok()?;
+        if digits != 5 || version >= NOT_EXECUTED_BY_ALL {
             return None;
         }
-        out.get_mut(token.start..token.start + 3 + digits)?
-            .fill(b' ');
-        out.get_mut(token.end - 2..token.end)?.fill(b' ');
+        let body = begin + 3 + digits;
+        let end = body_end(sql, body, mode)?;
+        if memchr::memmem::find(&sql[body..end], b"/*").is_some() {
+            return None;
+        }
+        out[begin..body].fill(b' ');
+        out[end..end + 2].fill(b' ');
+        lexer.at = end + 2;
+        has_comment = true;
     }
     // and nothing has become a comment, or ends elsewhere
-    (!tokens(&out, mode).ok()?.iter().any(is_comment)).then_some(out)
+    let is_comment = |token: &Token| token.kind == TokenKind::Executable;
+    let is_whole = has_comment && !tokens(&out, mode).ok()?.iter().any(is_comment);
+    is_whole.then_some(out)
+}
+
+/// Where the next comment begins, behind blanks; `Some(None)` where none follows, but for a
+/// semicolon.
+fn next_mark(lexer: &mut Lexer) -> Option<Option<usize>> {
+    lexer.skip_blank().ok()?;
+    let rest = lexer.sql.get(lexer.at..)?;
+    match rest.first() {
+        None => Some(None),
+        Some(b';') => {
+            lexer.at += 1;
+            lexer.skip_blank().ok()?;
+            (lexer.at == lexer.sql.len()).then_some(None)
+        }
+        Some(_) => Some(Some(lexer.at)),
+    }
+}
+
+/// Where the end of an executable comment stands, as servers see it that execute what is inside.
+fn body_end(sql: &[u8], body: usize, mode: LexMode) -> Option<usize> {
+    let mut inner = Lexer {
+        at: body,
+        within: true,
+        ..Lexer::new(sql, mode)
+    };
+    loop {
+        inner.skip_blank().ok()?;
+        if sql.get(inner.at..)?.starts_with(b"*/") {
+            return Some(inner.at);
+        }
+        inner.next_token().ok()??;
+    }
 }
 
 #[cfg(test)]
@@ -54,6 +85,14 @@ mod tests {
                 "/*!50001 CREATE */\n/*!50013 DEFINER=a@b */ /*!50001 VIEW v AS SELECT '*' */",
                 Some("CREATE DEFINER=a@b VIEW v AS SELECT '*'"),
             ),
+            (
+                "/*!50003 CREATE*/ /*!50017 DEFINER=a@b*/ /*!50003 TRIGGER t BEGIN SET @a = '*/;'; END */;",
+                Some("CREATE DEFINER=a@b TRIGGER t BEGIN SET @a = '*/;'; END ;"),
+            ),
+            ("/*!50003 x; y */ /*!50003 z */", Some("x; y z")),
+            ("/*!50003 x */; /*!50003 y */", None),
+            ("/*!50003 x; /* y */ */", None),
+            ("/*!50003 x; -- y */", None),
             ("/*!40000 x */ y", None),
             ("SELECT 1 /*!40000 + 1 */", None),
             (";", None),

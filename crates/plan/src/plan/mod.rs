@@ -595,6 +595,9 @@ pub struct Plan {
     pub defines: Defines,
     /// What its words say about how it is run and answered.
     pub facts: Facts,
+    /// A stored program near protected tables. It is relayed because it was read, so the session's
+    /// settings have to be known, as for what is not relayed.
+    pub program: bool,
 }
 
 /// Whether a statement changes what names mean.
@@ -639,6 +642,7 @@ impl Plan {
             names,
             defines,
             facts: Facts::default(),
+            program: false,
         }
     }
 

@@ -7,11 +7,12 @@
 //!
 //! `near.rs` collects the words, `words.rs` tells statements apart by them, `nested.rs` finds
 //! queries where none belongs, `definitions.rs` the definitions that no rule reads, `renames.rs`
-//! looks at tables' new names; `rows.rs` plans what reads and writes rows. `missing.rs` finds tables
-//! that may not be there, with `program_tables.rs` for those of stored programs. `unmet.rs` refuses
-//! tables that are not what the configuration or the pins say, `set_statement.rs` plans statements
-//! behind settings of their own, `show.rs` and `columns_view.rs` the others. Of statements in the
-//! texts of statements, `by_name.rs` says where they are.
+//! looks at tables' new names; `rows.rs` plans what reads and writes rows. `missing.rs` finds
+//! tables that may not be there, with `program_tables.rs` for those of stored programs; `program/`
+//! reads the programs themselves. `unmet.rs` refuses tables that are not what the configuration or
+//! the pins say, `set_statement.rs` plans statements behind settings of their own, `show.rs` and
+//! `columns_view.rs` the others. Of statements in the texts of statements, `by_name.rs` says where
+//! they are.
 
 mod columns_view;
 mod definitions;
@@ -20,6 +21,7 @@ mod into;
 mod missing;
 mod near;
 mod nested;
+mod program;
 mod program_tables;
 mod renames;
 mod rows;
@@ -46,6 +48,7 @@ use crate::scratch::takes_over;
 use self::columns_view::columns_view;
 pub(crate) use self::near::candidates;
 use self::near::{flattened, string_as_name};
+pub use self::program::reads_program;
 pub use self::program_tables::tables_of_program;
 pub(crate) use self::rows::query_behind;
 use self::rows::{explained, on_scratch, planned};
@@ -128,10 +131,12 @@ pub fn plan(request: &Request) -> Outcome {
         true => Vec::new(),
         false => tokens.clone(),
     };
+    let program = !near.is_empty() && program::is_program(request.sql, &tokens);
     let decided = parse::with_room(levels, || decide(request, tokens, near)).and_then(|decided| {
         unmet::allow(request, &for_unmet, &unmet, &decided.0)?;
         let is_sent = match decided.0 {
-            Action::Relay => is_near,
+            // a program's own rule has read its queries
+            Action::Relay => is_near && !program,
             Action::ByName(_) => is_near || missing::names_any(request, &names),
             _ => false,
         };
@@ -179,6 +184,7 @@ pub fn plan(request: &Request) -> Outcome {
     Outcome::Plan(Box::new(Plan {
         facts,
         doubt,
+        program,
         ..plan
     }))
 }
@@ -341,6 +347,10 @@ fn near_tables<'a>(
     let sql = request.sql;
     let starts = |w: &str| word_is(words, 0, w);
     let describes = starts("explain") || starts("describe") || starts("desc");
+    if program::is_program(sql, &tokens) {
+        program::check(request, &tokens, &near)?;
+        return Ok((Action::Relay, None));
+    }
     if starts("grant") || starts("revoke") {
         return grants::grant(request, tokens, near);
     }

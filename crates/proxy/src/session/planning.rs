@@ -227,7 +227,7 @@ impl Session {
     /// Statements near protected tables need a session whose settings are known, and do not give
     /// them another meaning.
     pub(crate) fn check_variables(&self, plan: &onionskin_plan::Plan, sql: &[u8]) -> Outcome<()> {
-        if self.state.is_usual() || matches!(plan.action, Action::Relay | Action::Refuse(_)) {
+        if self.state.is_usual() || goes_unread(plan) {
             return Ok(());
         }
         if !self.state.tracked {
@@ -257,7 +257,7 @@ impl Session {
 
     pub(super) fn check_settings(&self, plan: &onionskin_plan::Plan, sql: &[u8]) -> Outcome<()> {
         self.check_variables(plan, sql)?;
-        if matches!(plan.action, Action::Relay | Action::Refuse(_)) {
+        if goes_unread(plan) {
             return Ok(());
         }
         if self.state.client_charset.is_none() || self.state.connection_charset.is_none() {
@@ -302,6 +302,15 @@ fn reads_definition(plan: &onionskin_plan::Plan) -> bool {
         Action::Copy(_) | Action::Refit(_) => true,
         Action::Show { what, .. } => matches!(what, Show::CreateTable),
         Action::ScratchWrite(write) => matches!(write.effect, Effect::Create(_)),
+        _ => false,
+    }
+}
+
+/// Whether a statement goes to the server without having been read, or not at all.
+fn goes_unread(plan: &onionskin_plan::Plan) -> bool {
+    match plan.action {
+        Action::Relay => !plan.program,
+        Action::Refuse(_) => true,
         _ => false,
     }
 }

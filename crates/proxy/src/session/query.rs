@@ -51,7 +51,7 @@ impl Session {
         let sql = self.client.last_payload().get(1..).unwrap_or_default();
         if self.template.read(sql, mode).is_err() || !self.reads_names() {
             let sql = sql.to_vec();
-            let done = self.unreadable(&sql);
+            let done = self.program(&sql);
             if matches!(done, Err(Failure::Refused(_))) {
                 self.not_prepared(&sql);
             }
@@ -312,6 +312,22 @@ impl Session {
         self.relay_answer(question, &[])
     }
 
+    /// A text of which it is not clear where statements end. A stored program that is read to its
+    /// end, in a dump's comments too, is one statement.
+    fn program(&mut self, sql: &[u8]) -> Outcome<()> {
+        let mode = self.space.settings.lex;
+        let inner = unwrapped(sql, mode);
+        let text = inner.as_deref().unwrap_or(sql);
+        let is_read = onionskin_plan::reads_program(text, mode)
+            && self.template.read(text, mode).is_ok()
+            && self.reads_names()
+            && !self.functions.opens();
+        match is_read {
+            true => self.one_of_several(text, true).map(|_| ()),
+            false => self.unreadable(sql),
+        }
+    }
+
     /// Several statements in one text: relayed as they are if nothing protected is near any of
     /// them, else run one after the other.
     pub(super) fn several(&mut self, sql: &[u8]) -> Outcome<()> {
@@ -320,7 +336,7 @@ impl Session {
         let allowed = self.takes_several();
         let Some(Statements { mut parts, empty }) = cut.filter(|_| allowed) else {
             // a stored program: its semicolons belong to it
-            return self.unreadable(sql);
+            return self.program(sql);
         };
         // what is behind an empty statement is not read
         let mut all_relay = empty.is_none();
