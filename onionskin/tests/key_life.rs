@@ -1,6 +1,6 @@
 //! The life of data keys: `keys roll` moves every table to a new key while the application writes,
-//! whatever moment it is killed at; a key that has come to rest seals nothing, whatever a definition
-//! says; and none is retired while something needs it.
+//! whatever moment it is killed at; a key that has come to rest seals nothing, whatever a
+//! definition says; and none is retired while something needs it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! `keys roll`: a new data key for everything.
 //!
 //! It keeps no state of its own. What has been done is in the key file, in the definitions of the
-//! tables and in the checkpoints of migrations; so whatever moment it is killed at, the same command
-//! looks where things are and goes on:
+//! tables and in the checkpoints of migrations; so whatever moment it is killed at, the same
+//! command looks where things are and goes on:
 //!
 //! | what it finds | what it does |
 //! |---|---|

@@ -2,8 +2,8 @@
 //!
 //! A sealed file counts in two ways. Its stream is under the key that its header names. And it may
 //! hold rows of tables that were under a key when it was made: every backup and every segment of
-//! the archive does, whatever the stream itself is sealed under, unless it is known to be older than
-//! the key, or newer than the moment since when nothing is sealed under it.
+//! the archive does, whatever the stream itself is sealed under, unless it is known to be older
+//! than the key, or newer than the moment since when nothing is sealed under it.
 
 use std::{
     collections::BTreeSet,
