@@ -10,6 +10,15 @@ use onionskin_schema::{
 };
 use onionskin_value::Family;
 
+/// Ends of the names of tables that `migrate` makes. They come and go, and no application uses
+/// them.
+const OF_MIGRATIONS: [&str; 2] = ["_onionskin_new", "_onionskin_old"];
+
+/// Whether `migrate` has made the table beside another one.
+pub fn is_of_migration(table: &TableName) -> bool {
+    OF_MIGRATIONS.iter().any(|end| table.name.ends_with(end))
+}
+
 /// Reads definitions from the server.
 pub struct Definitions(Session);
 
@@ -45,6 +54,19 @@ impl Definitions {
     /// The cells of a result.
     pub fn texts(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, SqlError> {
         self.0.texts(sql)
+    }
+
+    /// The names of all tables and views that look protected.
+    pub fn protected_names(&mut self) -> Result<Vec<TableName>, SqlError> {
+        let rows = self.texts(
+            "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME FROM information_schema.COLUMNS \
+             WHERE COLUMN_NAME LIKE '%$enc' OR COLUMN_COMMENT LIKE 'onionskin:%' ORDER BY 1, 2",
+        )?;
+        let names = rows.into_iter().filter_map(|row| {
+            let mut cells = row.into_iter();
+            Some(TableName::new(cells.next()??, cells.next()??))
+        });
+        Ok(names.collect())
     }
 
     /// Tables by their names, with what `[protect]` says of their foreign keys.

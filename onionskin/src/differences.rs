@@ -74,7 +74,11 @@ impl Facts {
                 fact.shown += &format!(" (SHA-256 {text}…)");
             }
         }
-        let ids: Vec<String> = keys.key_ids().map(|id| id.to_string()).collect();
+        let ids = keys.states().map(|(id, state)| match state.seals() {
+            true => id.to_string(),
+            false => format!("{id} ({state})"),
+        });
+        let ids: Vec<String> = ids.collect();
         let (ids, active) = (ids.join(", "), keys.active_key());
         facts.set("data keys", &format!("{ids}; new columns under {active}"));
         Ok(facts)

@@ -223,6 +223,12 @@ pub enum CommandError {
     /// A table could not be changed.
     #[error(transparent)]
     Migrate(#[from] MigrateError),
+    /// Something is still under a key, or is not known to be under another one.
+    #[error("{0}")]
+    KeyInUse(String),
+    /// Not all tables are under the active key.
+    #[error("{0}")]
+    RollUnfinished(String),
     /// The demonstration saw something that must not be.
     #[error("the demonstration failed: {0}")]
     Demo(String),

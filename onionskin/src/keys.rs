@@ -2,7 +2,15 @@
 //!
 //! A new key is added first and used later, because every proxy must know it before anybody writes
 //! under it: added, the file is given to all of them; then it is made the active one, and given to
-//! them again.
+//! them again. Files of `keys/`:
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `usage` | what is under which key |
+//! | `life` | `usage`, and the steps to a key's end |
+//! | `roll` | a new key for everything |
+//! | `proxy` | the proxy that runs here, told of a change |
+//! | `account` | the server that these look at |
 
 use chrono::DateTime;
 use clap::{Args, Subcommand, ValueEnum};
@@ -16,10 +24,16 @@ use crate::{
     stream_keys::KeyArguments,
 };
 
+mod account;
+mod life;
+mod proxy;
+mod roll;
+mod usage;
+
 /// The variable of a passphrase that is going to be.
 const NEW_PASSPHRASE: &str = "ONIONSKIN_NEW_PASSPHRASE";
 
-/// List, add and choose data keys, or change what opens the key file
+/// List, add, roll and retire data keys, or change what opens the key file
 ///
 /// ONIONSKIN_PASSPHRASE, or the file that ONIONSKIN_PASSPHRASE_FILE names, opens a file that is
 /// under a passphrase; the provider that the configuration names one whose root key it wraps.
@@ -36,7 +50,7 @@ pub struct Keys {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Show the data keys: number, when it was made, which is active
+    /// Show the data keys: number, when it was made, its state
     List,
     /// Add a data key, which is not used yet
     Add,
@@ -45,6 +59,19 @@ enum Action {
         /// Its number
         number: u16,
     },
+    /// A new data key for everything: makes it, makes it the active one, and rotates every
+    /// protected table, one after the other, while the application writes. Once more the same
+    /// command goes on where it was
+    Roll(Box<roll::Roll>),
+    /// Say which tables and sealed files are under which data key
+    Usage(life::Show),
+    /// Have nothing sealed under a data key any more; what is under it still opens. Also takes a
+    /// retired key back
+    ReadOnly(life::Step),
+    /// Have a read-only data key open nothing any more. It stays in the file
+    Retire(life::Step),
+    /// Remove the bytes of a retired data key for good. Its number stays
+    Destroy(life::Step),
     /// Put the file under the passphrase in ONIONSKIN_NEW_PASSPHRASE, instead of the one that it
     /// had, if any
     Passphrase {
@@ -116,7 +143,7 @@ Key {number} was added, and nothing is sealed under it yet. Next:
                     "
 New tables and streams are sealed under key {number}. Next:
   1. Copy the key file to a safe place, give it to all proxies of the server, and run onionskin reload for each.
-  2. onionskin migrate{same_config} DATABASE.TABLE --rotate, for every protected table.
+  2. onionskin keys{same_config} roll, which rotates every protected table that is under another key.
   3. Make new backups. The other keys stay in the file: older backups and binary logs are read with them."
                 );
             }
@@ -139,6 +166,20 @@ Older copies of it still open as before: replace them, and destroy them where th
                 );
             }
             Action::Rewrap { to } => rewrap(&place, to)?,
+            Action::Roll(roll) => roll.run(&self.file.config_file()?, &place, &same_config)?,
+            Action::Usage(show) => show.run(&self.file.config_file()?, &place)?,
+            Action::ReadOnly(step) => {
+                show(&step.make_read_only(&self.file.config_file()?, &place)?);
+                println!("{}", step.next(&same_config));
+            }
+            Action::Retire(step) => {
+                show(&step.retire(&self.file.config_file()?, &place)?);
+                println!("{}", step.next(&same_config));
+            }
+            Action::Destroy(step) => {
+                show(&step.destroy(&self.file.config_file()?, &place)?);
+                println!("{}", step.next(&same_config));
+            }
         }
         Ok(())
     }
@@ -202,11 +243,15 @@ fn new_passphrase(remove: bool) -> Result<Option<String>, CommandError> {
 fn show(keys: &[KeyEntry]) {
     println!("  key  made on");
     for key in keys {
+        let since = key
+            .rests_since
+            .map(|since| format!(" since {}", day(since)));
         println!(
-            "{:>5}  {}{}",
+            "{:>5}  {}  {}{}",
             key.id,
             day(key.created),
-            if key.is_active { "  active" } else { "" }
+            key.state,
+            since.unwrap_or_default()
         );
     }
 }

@@ -1,21 +1,14 @@
 //! `onionskin migrate`: changes a table while the application writes to it.
 
 use std::{
-    io::{IsTerminal, stderr},
     path::PathBuf,
-    sync::{
-        Arc,
-        mpsc::{RecvTimeoutError, channel},
-    },
-    thread,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use clap::{Args, ValueEnum};
-use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use onionskin_migrate::{
-    Consent, Done, Job, Keys, Limits, MAX_THREADS, Operation, Progress, Stragglers, parse_columns,
-    parse_load, status,
+    Consent, Done, Job, Keys, Operation, Progress, Stragglers, parse_columns, status,
 };
 use onionskin_proxy::Backend;
 use onionskin_rowstream::session::Login;
@@ -26,12 +19,12 @@ use crate::{
     termination::Termination, tls,
 };
 
+mod pace;
 mod plan;
+mod shown;
 
-/// How often the bar moves.
-const BAR: Duration = Duration::from_millis(200);
-/// How often a line is printed where there is no terminal.
-const LINE: Duration = Duration::from_secs(10);
+pub use pace::Pace;
+pub use shown::Shown;
 
 /// Change a table while it is read and written: encrypt, decrypt, other capabilities, other keys,
 /// other definitions of protected columns, any ALTER
@@ -59,18 +52,8 @@ pub struct Migrate {
     /// Environment variable that holds its password; no password if it is not set
     #[arg(long, value_name = "NAME", default_value = "ONIONSKIN_PASSWORD")]
     password_env: String,
-    /// How many threads copy and write
-    #[arg(long, value_name = "N", default_value = "4", value_parser = parse_threads)]
-    threads: usize,
-    /// Wait while a replica is more seconds behind than this
-    #[arg(long, value_name = "SECONDS", requires = "replica")]
-    max_lag: Option<u64>,
-    /// A replica that --max-lag looks at, with the same account: host:port or unix:/path
-    #[arg(long, value_name = "ADDR", requires = "max_lag")]
-    replica: Vec<String>,
-    /// Wait while a status variable is greater, for example Threads_running=50
-    #[arg(long, value_name = "NAME=N", value_parser = parse_load)]
-    max_load: Option<(String, u64)>,
+    #[command(flatten)]
+    pace: Pace,
     /// Whether to switch tables as soon as everything is ready; if postponed, --resume does it
     #[arg(long, value_name = "WHEN", default_value = "now")]
     cut_over: CutOver,
@@ -242,15 +225,14 @@ impl Migrate {
             _ => None,
         };
         let job = Job {
-            limits: Limits {
-                max_load: self.max_load.clone(),
-                max_lag: self.replicas(file.as_ref())?,
-            },
+            limits: self
+                .pace
+                .limits(|address| self.login(file.as_ref(), address))?,
             login,
             database,
             table: name,
             keys,
-            threads: self.threads,
+            threads: self.pace.threads(),
             switch: self.cut_over == CutOver::Now,
             reverse: self.reverse,
             drop_old: self.drop_old,
@@ -325,24 +307,10 @@ impl Migrate {
         let password = std::env::var(&self.password_env).unwrap_or_default();
         Ok(tls::login(file, backend, self.user.clone(), password)?)
     }
-
-    fn replicas(
-        &self,
-        file: Option<&ConfigFile>,
-    ) -> Result<Option<(Vec<Login>, u64)>, CommandError> {
-        let Some(seconds) = self.max_lag else {
-            return Ok(None);
-        };
-        let logins = self
-            .replica
-            .iter()
-            .map(|address| self.login(file, &parse_backend(address)?));
-        Ok(Some((logins.collect::<Result<_, _>>()?, seconds)))
-    }
 }
 
 /// The table has other ids now: proxies that load pins would refuse it.
-fn renew_pins(file: &ConfigFile, job: &Job, done: &Done) -> Result<(), CommandError> {
+pub fn renew_pins(file: &ConfigFile, job: &Job, done: &Done) -> Result<(), CommandError> {
     let Some(keys) = &job.keys else {
         return Ok(());
     };
@@ -362,7 +330,8 @@ fn renew_pins(file: &ConfigFile, job: &Job, done: &Done) -> Result<(), CommandEr
     Ok(())
 }
 
-fn keys(file: &ConfigFile) -> Result<Keys, CommandError> {
+/// The keys of a configuration, as migrations take them.
+pub fn keys(file: &ConfigFile) -> Result<Keys, CommandError> {
     let keys = key_place::load_at_start(file)?;
     Ok(Keys {
         set: Arc::new(keys),
@@ -380,13 +349,6 @@ fn parse_table(text: &str) -> Result<TableName, String> {
     }
 }
 
-fn parse_threads(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(threads) if (1..MAX_THREADS).contains(&threads) => Ok(threads),
-        _ => Err(format!("1 to {}", MAX_THREADS - 1)),
-    }
-}
-
 /// Names with commas between them.
 fn names(text: &str) -> Vec<String> {
     let names = text.split([',', ';', ' ']).map(str::trim);
@@ -394,7 +356,7 @@ fn names(text: &str) -> Vec<String> {
 }
 
 /// A text from the server without what a terminal would obey.
-fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()
@@ -543,95 +505,4 @@ fn print_plaintext_logs(done: &Done) {
             done.plaintext_logs.join(", ")
         );
     }
-}
-
-/// Shows progress until it is dropped.
-struct Shown(Option<(std::sync::mpsc::Sender<()>, thread::JoinHandle<()>)>);
-
-impl Shown {
-    fn start(progress: &Progress, quiet: bool) -> Self {
-        if quiet {
-            return Self(None);
-        }
-        let (stop, stopped) = channel();
-        let progress = progress.clone();
-        let shown = thread::spawn(move || {
-            let bar = stderr().is_terminal().then(bar);
-            let pause = if bar.is_some() { BAR } else { LINE };
-            let begun = Instant::now();
-            let mut counted = false;
-            loop {
-                let ended = stopped.recv_timeout(pause) != Err(RecvTimeoutError::Timeout);
-                for note in progress.notes() {
-                    match &bar {
-                        Some(bar) => bar.println(format!("onionskin: {note}")),
-                        None => eprintln!("onionskin: {note}"),
-                    }
-                }
-                if ended {
-                    break;
-                }
-                let (done, estimate) = progress.rows();
-                let rows = match estimate {
-                    _ if !progress.counts_rows() => String::new(),
-                    0 => format!("{done} rows, "),
-                    _ => format!("{done} of about {estimate} rows, "),
-                };
-                let beside = format!("{} changes, lag {} s", progress.changes(), progress.lag());
-                let counts = progress.counts_rows();
-                match &bar {
-                    Some(bar) => {
-                        if std::mem::replace(&mut counted, counts) != counts {
-                            bar.set_style(style(counts));
-                        }
-                        bar.set_length(estimate.max(done));
-                        bar.set_position(done);
-                        bar.set_prefix(progress.phase());
-                        bar.set_message(beside);
-                    }
-                    None => eprintln!(
-                        "onionskin: {}: {rows}{beside}, after {} s",
-                        progress.phase(),
-                        begun.elapsed().as_secs()
-                    ),
-                }
-            }
-            if let Some(bar) = bar {
-                bar.finish_and_clear();
-            }
-        });
-        Self(Some((stop, shown)))
-    }
-}
-
-impl Drop for Shown {
-    fn drop(&mut self) {
-        if let Some((stop, shown)) = self.0.take() {
-            drop(stop);
-            let _ = shown.join();
-        }
-    }
-}
-
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-    bar.set_style(style(false));
-    bar
-}
-
-/// How the bar looks while rows are counted, and while they are not.
-fn style(counts: bool) -> ProgressStyle {
-    let template = match counts {
-        true => "{prefix} {wide_bar} {pos} of {len} rows, {rate}, {eta} left; {msg}",
-        false => "{prefix}: {msg}",
-    };
-    let style = ProgressStyle::with_template(template);
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    style.with_key(
-        "rate",
-        |state: &ProgressState, to: &mut dyn std::fmt::Write| {
-            // Nobody reads parts of a row.
-            let _ = write!(to, "{}/s", HumanCount(state.per_sec().round() as u64));
-        },
-    )
 }

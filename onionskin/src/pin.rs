@@ -18,13 +18,13 @@ use onionskin_rowstream::session::SqlError;
 use onionskin_schema::{PinnedColumn, PinnedTable, Pins, PinsError, Table, TableName, same_name};
 
 use crate::{
-    config_file::ConfigFile, definitions::Definitions, error::CommandError, home, key_place,
-    serve::parse_backend, tls,
+    config_file::ConfigFile,
+    definitions::{Definitions, is_of_migration},
+    error::CommandError,
+    home, key_place,
+    serve::parse_backend,
+    tls,
 };
-
-/// Ends of the names of tables that `migrate` makes. They come and go, and no application uses
-/// them.
-const OF_MIGRATIONS: [&str; 2] = ["_onionskin_new", "_onionskin_old"];
 
 /// Keep in a file what is protected, so that no change at the server goes unnoticed
 ///
@@ -228,18 +228,11 @@ fn pin_error(error: SqlError) -> CommandError {
     CommandError::Pin(error.to_string())
 }
 
-/// The names of all tables that look protected.
+/// The names of all tables that look protected, and are there to stay.
 fn protected_names(definitions: &mut Definitions) -> Result<Vec<TableName>, CommandError> {
-    let rows = definitions.texts(
-        "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME FROM information_schema.COLUMNS \
-         WHERE COLUMN_NAME LIKE '%$enc' OR COLUMN_COMMENT LIKE 'onionskin:%' ORDER BY 1, 2",
-    );
-    let names = rows.map_err(pin_error)?.into_iter().filter_map(|row| {
-        let mut cells = row.into_iter();
-        Some(TableName::new(cells.next()??, cells.next()??))
-    });
-    let is_lasting = |table: &TableName| !OF_MIGRATIONS.iter().any(|end| table.name.ends_with(end));
-    Ok(names.filter(is_lasting).collect())
+    let names = definitions.protected_names().map_err(pin_error)?;
+    let lasting = names.into_iter().filter(|table| !is_of_migration(table));
+    Ok(lasting.collect())
 }
 
 /// Where `[protect]` and the tables do not agree.

@@ -62,6 +62,8 @@ impl From<EqualityToken> for [u8; EQUALITY_TOKEN_LEN] {
 /// used by many threads at once. Keys are wiped when it is dropped.
 pub struct ColumnCipher {
     id: ColumnId,
+    /// Nothing is sealed under its data key any more.
+    opens_only: bool,
     sealer: CellSealer,
     tokens: MacKey,
     order: OrderPrf,
@@ -110,6 +112,7 @@ impl ColumnCipher {
         };
         Self {
             id,
+            opens_only: false,
             sealer,
             tokens,
             order,
@@ -149,11 +152,23 @@ impl ColumnCipher {
         self
     }
 
+    /// The same cipher, which seals nothing: [`SealError::OpensOnly`] is all that
+    /// [`ColumnCipher::seal`] gives. It still makes tokens, which conditions are asked with; a row
+    /// never has tokens without a sealed cell.
+    #[must_use]
+    pub fn opening_only(mut self) -> Self {
+        self.opens_only = true;
+        self
+    }
+
     /// Appends the sealed cell of `payload` to `out`: [`sealed_len`](crate::sealed_len) bytes,
     /// different every time (unless the kernel's random bytes repeat, and the payload with them).
     ///
     /// On error `out` is unchanged.
     pub fn seal(&self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), SealError> {
+        if self.opens_only {
+            return Err(SealError::OpensOnly);
+        }
         self.sealer.charge(payload.len())?;
         self.sealer.seal(payload, out)
     }

@@ -11,6 +11,9 @@ pub enum SealError {
         "this data key has sealed as many values of the column as is safe: rotate the data key"
     )]
     Exhausted,
+    /// The data key of the cipher is one that nothing is sealed under any more.
+    #[error("nothing is sealed under this data key any more")]
+    OpensOnly,
     /// The payload is longer than [`MAX_PAYLOAD_LEN`](crate::MAX_PAYLOAD_LEN).
     #[error("the value is too long to be sealed")]
     TooLong,

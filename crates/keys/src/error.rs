@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use onionskin_crypt::KeyId;
 
-use crate::keeper::RootKeeper;
+use crate::{keeper::RootKeeper, key_state::KeyState};
 
 /// Why there are no keys.
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +103,24 @@ pub enum KeyError {
     /// Data was written under a key that is not in this key set.
     #[error("key {0} is not in the key file")]
     UnknownKey(KeyId),
+    /// A key that is there, and is not used for this any more.
+    #[error("key {id} is {state}")]
+    NotInUse {
+        /// The key's number.
+        id: KeyId,
+        /// Its state.
+        state: KeyState,
+    },
+    /// A state that a key does not come to from the one that it is in.
+    #[error("key {id} is {state}: {why}")]
+    NoSuchStep {
+        /// The key's number.
+        id: KeyId,
+        /// Its state.
+        state: KeyState,
+        /// What has to be done before, or that it is too late.
+        why: &'static str,
+    },
     /// All numbers of data keys are given out.
     #[error("the key file holds as many keys as there are numbers for")]
     Full,

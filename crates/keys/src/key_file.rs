@@ -17,6 +17,12 @@
 //! unwraps the root key. Binary fields are base64 (standard alphabet, padded). `created` is in
 //! seconds since 1970. Unknown fields are errors.
 //!
+//! A file in which a data key has come to rest ([`Rest`]) has version 3, however its root key is
+//! kept. Such a key has `"state"` and `"rests_since"`; one that is destroyed has no `wrapped`. The
+//! MAC of version 3 has for each data key, between `created` and the length, its state (1) and
+//! since when it rests (8), zeros if it does not. A program from before there were states refuses
+//! the file.
+//!
 //! `mac` is HMAC-SHA-256 under a key derived from the root key, over everything but `root`, which
 //! authenticates itself by opening the rest. Its input, numbers big-endian:
 //!
@@ -34,10 +40,8 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File, OpenOptions},
-    io::{self, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt, fchown},
-    path::{Path, PathBuf},
+    fs,
+    path::Path,
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -51,8 +55,10 @@ use crate::{
     KeyContext, KeyError, KeyProvider, KeyPurpose, WrappedKey,
     file_root::{FileRoot, generate_root_key},
     keeper::RootKeeper,
+    key_state::{KeyState, Rest},
+    new_file::{NewFile, write_new},
     passphrase::PassphraseCost,
-    private_file::{Owner, read_beginning, read_file_of},
+    private_file::{Owner, read_file_of},
     root::{Root, RootAccess, decode},
 };
 
@@ -60,6 +66,9 @@ use crate::{
 pub const KEY_FILE_VERSION: u32 = 1;
 /// The version of one whose root key a provider wraps.
 pub const WRAPPED_KEY_FILE_VERSION: u32 = 2;
+
+/// The version of one in which a data key has come to rest.
+pub const RESTING_KEY_FILE_VERSION: u32 = 3;
 
 /// A key file is a few hundred bytes; 65,535 data keys are 9 MB.
 const MAX_FILE_LEN: u64 = 16 << 20;
@@ -81,6 +90,11 @@ struct KeyFile {
 struct DataKeyEntry {
     id: KeyId,
     created: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<Rest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rests_since: Option<u64>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     wrapped: String,
 }
 
@@ -88,6 +102,9 @@ struct DataKeyEntry {
 pub(crate) struct Keys {
     /// The number of the data key that new values are sealed under.
     pub active: KeyId,
+    /// What each number stands for.
+    pub states: BTreeMap<KeyId, KeyState>,
+    /// Those that open.
     pub data: BTreeMap<KeyId, DataKey>,
     /// Of the definitions.
     pub metadata: MetadataKey,
@@ -101,16 +118,25 @@ struct MetadataKeyEntry {
     wrapped: String,
 }
 
-/// A data key and when it was made.
+/// A key and when it was made.
 struct Dated {
     created: u64,
     key: DataKey,
 }
 
+/// A data key of a file, or the number of one that is gone.
+struct Numbered {
+    created: u64,
+    /// Since when nothing is sealed under it, if so.
+    rest: Option<(Rest, u64)>,
+    /// `None` of one that is destroyed.
+    key: Option<DataKey>,
+}
+
 /// The keys of a file, unwrapped.
 pub(crate) struct UnwrappedKeys {
     active: KeyId,
-    data_keys: BTreeMap<KeyId, Dated>,
+    data_keys: BTreeMap<KeyId, Numbered>,
     metadata: Dated,
 }
 
@@ -123,6 +149,10 @@ pub struct KeyEntry {
     pub created: u64,
     /// Whether new tables and streams are made under it.
     pub is_active: bool,
+    /// Where it stands in its life.
+    pub state: KeyState,
+    /// Since when nothing is sealed under it, if so, in seconds since 1970.
+    pub rests_since: Option<u64>,
 }
 
 /// A change of a key file.
@@ -132,6 +162,12 @@ pub enum KeyChange<'a> {
     Add,
     /// Makes a data key that is there the active one.
     Activate(KeyId),
+    /// Nothing is sealed under a data key any more; or one that is retired opens again.
+    MakeReadOnly(KeyId),
+    /// A data key that is read-only opens nothing any more.
+    Retire(KeyId),
+    /// One that is retired is gone for good. Its number stays.
+    Destroy(KeyId),
     /// Another passphrase, or none.
     Passphrase(Option<&'a str>),
     /// The root key is wrapped by this provider from now on.
@@ -146,27 +182,46 @@ impl UnwrappedKeys {
         };
         Self {
             active: FIRST_KEY,
-            data_keys: BTreeMap::from([(FIRST_KEY, dated())]),
+            data_keys: BTreeMap::from([(FIRST_KEY, dated().into())]),
             metadata: dated(),
+        }
+    }
+
+    fn state(&self, id: KeyId, numbered: &Numbered) -> KeyState {
+        match numbered.rest {
+            Some((rest, _)) => KeyState::At(rest),
+            None if id == self.active => KeyState::Active,
+            None if id > self.active => KeyState::Next,
+            None => KeyState::Leaving,
         }
     }
 
     /// What each data key is, in the order of their numbers.
     pub(crate) fn entries(&self) -> Vec<KeyEntry> {
-        let entry = |(&id, dated): (&KeyId, &Dated)| KeyEntry {
+        let entry = |(&id, numbered): (&KeyId, &Numbered)| KeyEntry {
             id,
-            created: dated.created,
+            created: numbered.created,
             is_active: id == self.active,
+            state: self.state(id, numbered),
+            rests_since: numbered.rest.map(|(_, since)| since),
         };
         self.data_keys.iter().map(entry).collect()
     }
 
     /// The keys themselves.
     pub(crate) fn into_keys(self) -> Keys {
-        let data_keys = self.data_keys.into_iter();
+        let states = self.data_keys.iter();
+        let states: BTreeMap<_, _> = states
+            .map(|(&id, numbered)| (id, self.state(id, numbered)))
+            .collect();
+        // What opens nothing is not kept in memory.
+        let opening = self.data_keys.into_iter();
+        let opening = opening.filter(|(id, _)| states.get(id).is_some_and(|s| s.opens()));
+        let data = opening.filter_map(|(id, numbered)| Some((id, numbered.key?)));
         Keys {
             active: self.active,
-            data: data_keys.map(|(id, dated)| (id, dated.key)).collect(),
+            data: data.collect(),
+            states,
             metadata: MetadataKey::new(&self.metadata.key),
             audit: AuditKey::new(&self.metadata.key),
         }
@@ -179,16 +234,46 @@ impl UnwrappedKeys {
         let id = last.checked_add(1).ok_or(KeyError::Full)?;
         let created = now();
         let key = DataKey::generate(rng);
-        self.data_keys.insert(id, Dated { created, key });
+        self.data_keys.insert(id, Dated { created, key }.into());
         Ok(())
     }
 
     fn activate(&mut self, id: KeyId) -> Result<(), KeyError> {
-        if !self.data_keys.contains_key(&id) {
-            return Err(KeyError::UnknownKey(id));
+        let numbered = self.data_keys.get(&id).ok_or(KeyError::UnknownKey(id))?;
+        let state = self.state(id, numbered);
+        if !state.seals() {
+            let why = "a key that has come to rest is not used again; add another one";
+            return Err(KeyError::NoSuchStep { id, state, why });
         }
         self.active = id;
         Ok(())
+    }
+
+    /// One step towards a key's end, or from retired back to read-only.
+    fn lay_to_rest(&mut self, id: KeyId, to: Rest) -> Result<(), KeyError> {
+        let numbered = self.data_keys.get(&id).ok_or(KeyError::UnknownKey(id))?;
+        let state = self.state(id, numbered);
+        let why = match (state, to) {
+            (KeyState::Active, _) => "make another key the active one before (keys use)",
+            (KeyState::At(Rest::Destroyed), _) => "it is gone",
+            (KeyState::Next | KeyState::Leaving | KeyState::At(Rest::Retired), Rest::ReadOnly)
+            | (KeyState::At(Rest::ReadOnly), Rest::Retired)
+            | (KeyState::At(Rest::Retired), Rest::Destroyed) => {
+                let since = numbered.rest.map_or_else(now, |(_, since)| since);
+                if let Some(numbered) = self.data_keys.get_mut(&id) {
+                    numbered.rest = Some((to, since));
+                    if to == Rest::Destroyed {
+                        numbered.key = None;
+                    }
+                }
+                return Ok(());
+            }
+            (_, Rest::ReadOnly) => "it is so already",
+            (KeyState::At(Rest::Retired), Rest::Retired) => "it is so already",
+            (_, Rest::Retired) => "make it read-only before (keys read-only)",
+            (_, Rest::Destroyed) => "retire it before (keys retire)",
+        };
+        Err(KeyError::NoSuchStep { id, state, why })
     }
 
     /// The text of a file with these keys, all of them under a new root key: whoever knows that of
@@ -207,15 +292,18 @@ impl UnwrappedKeys {
             Ok::<_, KeyError>(STANDARD.encode(wrapped.0))
         };
         let mut data_keys = Vec::new();
-        for (&id, Dated { created, key }) in &self.data_keys {
+        for (&id, numbered) in &self.data_keys {
+            let key = numbered.key.as_ref();
             data_keys.push(DataKeyEntry {
                 id,
-                created: *created,
-                wrapped: wrapped(key, data_context(id))?,
+                created: numbered.created,
+                state: numbered.rest.map(|(rest, _)| rest),
+                rests_since: numbered.rest.map(|(_, since)| since),
+                wrapped: key.map_or(Ok(String::new()), |key| wrapped(key, data_context(id)))?,
             });
         }
         let mut file = KeyFile {
-            version: version_of(&root),
+            version: version_of(&root, &data_keys),
             root,
             data_keys,
             metadata_key: MetadataKeyEntry {
@@ -236,30 +324,45 @@ impl UnwrappedKeys {
 
     /// Whether two files hold the same keys.
     fn are(&self, other: &Self) -> bool {
-        let is = |one: &Dated, other: &Dated| {
-            let [one_key, other_key] =
-                [one, other].map(|dated| dangerous_bytes::bytes_of_data_key(&dated.key));
-            one.created == other.created && one_key == other_key
+        let bytes = dangerous_bytes::bytes_of_data_key;
+        let is = |one: &Numbered, other: &Numbered| {
+            let [one_key, other_key] = [one, other].map(|numbered| numbered.key.as_ref());
+            one.created == other.created
+                && one.rest == other.rest
+                && one_key.map(bytes) == other_key.map(bytes)
         };
         let there = |id| other.data_keys.get(id);
         self.active == other.active
             && self.data_keys.len() == other.data_keys.len()
-            && is(&self.metadata, &other.metadata)
+            && self.metadata.created == other.metadata.created
+            && bytes(&self.metadata.key) == bytes(&other.metadata.key)
             && self
                 .data_keys
                 .iter()
-                .all(|(id, dated)| there(id).is_some_and(|other| is(dated, other)))
+                .all(|(id, numbered)| there(id).is_some_and(|other| is(numbered, other)))
+    }
+}
+
+impl From<Dated> for Numbered {
+    fn from(Dated { created, key }: Dated) -> Self {
+        Self {
+            created,
+            rest: None,
+            key: Some(key),
+        }
     }
 }
 
 /// More bytes than the text of the file has.
 fn room_for(file: &KeyFile) -> usize {
-    2048 + file.root.room() + 256 * file.data_keys.len()
+    2048 + file.root.room() + 320 * file.data_keys.len()
 }
 
-/// A program from before there were providers says of version 2 that it does not know it.
-fn version_of(root: &Root) -> u32 {
+/// A program from before there were providers says of version 2 that it does not know it. One from
+/// before there were states refuses the fields of version 3.
+fn version_of(root: &Root, data_keys: &[DataKeyEntry]) -> u32 {
     match root.is_wrapped() {
+        _ if data_keys.iter().any(|key| key.state.is_some()) => RESTING_KEY_FILE_VERSION,
         true => WRAPPED_KEY_FILE_VERSION,
         false => KEY_FILE_VERSION,
     }
@@ -310,6 +413,9 @@ pub(crate) fn change(
     match what {
         KeyChange::Add => keys.add(rng)?,
         KeyChange::Activate(id) => keys.activate(id)?,
+        KeyChange::MakeReadOnly(id) => keys.lay_to_rest(id, Rest::ReadOnly)?,
+        KeyChange::Retire(id) => keys.lay_to_rest(id, Rest::Retired)?,
+        KeyChange::Destroy(id) => keys.lay_to_rest(id, Rest::Destroyed)?,
         KeyChange::Passphrase(new) => access = RootAccess::Passphrase(new),
         KeyChange::Wrap(provider) => access = RootAccess::Provider(provider),
     }
@@ -317,7 +423,7 @@ pub(crate) fn change(
     new.write(&text)?;
     // Before the old file is gone, the new one is read as it will be; a provider has to unwrap what
     // it has wrapped.
-    if !load(&new.path, access, Owner::OursOrRoot)?.are(&keys) {
+    if !load(new.path(), access, Owner::OursOrRoot)?.are(&keys) {
         return Err(KeyError::Tampered);
     }
     new.take_the_place_of(&path)?;
@@ -340,10 +446,10 @@ fn read(path: &Path, whose: Owner) -> Result<KeyFile, KeyError> {
             error.column()
         ))
     })?;
-    if file.version != version_of(&file.root) {
+    if file.version != version_of(&file.root, &file.data_keys) {
         return Err(KeyError::Malformed(match file.version {
-            KEY_FILE_VERSION | WRAPPED_KEY_FILE_VERSION => {
-                "its version is not that of its root key".to_owned()
+            KEY_FILE_VERSION | WRAPPED_KEY_FILE_VERSION | RESTING_KEY_FILE_VERSION => {
+                "its version is not that of its root key and of its data keys".to_owned()
             }
             unknown => format!("version {unknown} is unknown"),
         }));
@@ -365,17 +471,32 @@ pub(crate) fn load(
 
     let mut data_keys = BTreeMap::new();
     for (entry, wrapped) in file.data_keys.iter().zip(&decoded.data_keys) {
+        let rest = entry.state.zip(entry.rests_since);
+        let is_gone = entry.state == Some(Rest::Destroyed);
+        if entry.state.is_some() != entry.rests_since.is_some() || is_gone != wrapped.0.is_empty() {
+            let why = format!("the state of key {} is not whole", entry.id);
+            return Err(KeyError::Malformed(why));
+        }
+        let key = match is_gone {
+            true => None,
+            false => Some(provider.unwrap(wrapped, data_context(entry.id))?),
+        };
         let created = entry.created;
-        let key = provider.unwrap(wrapped, data_context(entry.id))?;
-        if data_keys.insert(entry.id, Dated { created, key }).is_some() {
+        let numbered = Numbered { created, rest, key };
+        if data_keys.insert(entry.id, numbered).is_some() {
             return Err(KeyError::Malformed(format!(
                 "key {} is there twice",
                 entry.id
             )));
         }
     }
-    if !data_keys.contains_key(&file.active) {
-        return Err(KeyError::UnknownKey(file.active));
+    match data_keys.get(&file.active) {
+        None => return Err(KeyError::UnknownKey(file.active)),
+        Some(active) if active.rest.is_some() => {
+            let why = format!("its active key, {}, has come to rest", file.active);
+            return Err(KeyError::Malformed(why));
+        }
+        Some(_) => {}
     }
     Ok(UnwrappedKeys {
         active: file.active,
@@ -425,152 +546,23 @@ impl Decoded {
         content.extend_from_slice(&(file.data_keys.len() as u32).to_be_bytes());
         for (entry, wrapped) in file.data_keys.iter().zip(&self.data_keys) {
             content.extend_from_slice(&entry.id.to_be_bytes());
-            push_key(&mut content, entry.created, wrapped);
+            content.extend_from_slice(&entry.created.to_be_bytes());
+            if file.version == RESTING_KEY_FILE_VERSION {
+                content.push(entry.state.map_or(0, Rest::id));
+                let since = entry.rests_since.unwrap_or_default();
+                content.extend_from_slice(&since.to_be_bytes());
+            }
+            push_wrapped(&mut content, wrapped);
         }
-        push_key(&mut content, file.metadata_key.created, &self.metadata_key);
+        content.extend_from_slice(&file.metadata_key.created.to_be_bytes());
+        push_wrapped(&mut content, &self.metadata_key);
         content
     }
 }
 
-fn push_key(content: &mut Vec<u8>, created: u64, wrapped: &WrappedKey) {
-    content.extend_from_slice(&created.to_be_bytes());
+fn push_wrapped(content: &mut Vec<u8>, wrapped: &WrappedKey) {
     content.extend_from_slice(&(wrapped.0.len() as u32).to_be_bytes());
     content.extend_from_slice(&wrapped.0);
-}
-
-/// Of a leftover, so many bytes are looked at: the root key is among the first.
-const LEFTOVER_READ: u64 = 64 << 10;
-
-/// What a change that was broken off has left beside a key file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leftover {
-    /// The file. Another command may also be at work on it now.
-    pub path: PathBuf,
-    /// Whether it holds a root key that is under no passphrase.
-    pub is_open: bool,
-}
-
-/// Looks for a [`Leftover`] of the key file at `path`.
-pub(crate) fn leftover(path: &Path) -> Option<Leftover> {
-    let path = new_path(&fs::canonicalize(path).ok()?);
-    fs::symlink_metadata(&path).ok()?;
-    // Half a file counts as open: the beginning is where the root key stands.
-    let text = read_beginning(&path, LEFTOVER_READ).unwrap_or_default();
-    let is_open = contains(&text, b"\"clear\"");
-    Some(Leftover { path, is_open })
-}
-
-fn contains(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|window| window == word)
-}
-
-/// Where the file is written that takes the place of the one at `old`.
-fn new_path(old: &Path) -> PathBuf {
-    let mut path = old.as_os_str().to_owned();
-    path.push(".new");
-    path.into()
-}
-
-/// A file that is going to take the place of another one, beside it. Removed unless it has.
-struct NewFile {
-    path: PathBuf,
-    file: File,
-    /// Whether `path` is still its name.
-    stands: bool,
-}
-
-impl NewFile {
-    fn create(old: &Path) -> Result<Self, KeyError> {
-        let path = new_path(old);
-        let file = create_private(&path).map_err(|source| match source.kind() {
-            io::ErrorKind::AlreadyExists => KeyError::BeingChanged { path: path.clone() },
-            _ => KeyError::Io {
-                path: path.clone(),
-                source,
-            },
-        })?;
-        Ok(Self {
-            path,
-            file,
-            stands: true,
-        })
-    }
-
-    fn write(&self, text: &[u8]) -> Result<(), KeyError> {
-        let mut file = &self.file;
-        let written = file.write_all(text).and_then(|()| file.sync_all());
-        written.map_err(|source| self.io_error(source))
-    }
-
-    /// The proxy may run as another user than who changes its keys: the owner stays.
-    fn take_the_place_of(mut self, old: &Path) -> Result<(), KeyError> {
-        let take_over = || {
-            let (was, is) = (fs::metadata(old)?, self.file.metadata()?);
-            if (was.uid(), was.gid()) != (is.uid(), is.gid()) {
-                fchown(&self.file, Some(was.uid()), Some(was.gid()))?;
-            }
-            fs::rename(&self.path, old)
-        };
-        take_over().map_err(|source| self.io_error(source))?;
-        self.stands = false;
-        sync_directory(old).map_err(|source| self.io_error(source))
-    }
-
-    fn io_error(&self, source: io::Error) -> KeyError {
-        KeyError::Io {
-            path: self.path.clone(),
-            source,
-        }
-    }
-}
-
-impl Drop for NewFile {
-    fn drop(&mut self) {
-        if self.stands {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// Writes a file that did not exist, durably, readable by its owner only.
-fn write_new(path: &Path, text: &[u8]) -> Result<(), KeyError> {
-    let io_error = |source: io::Error| match source.kind() {
-        io::ErrorKind::AlreadyExists => KeyError::Exists {
-            path: path.to_owned(),
-        },
-        _ => KeyError::Io {
-            path: path.to_owned(),
-            source,
-        },
-    };
-    let mut file = create_private(path).map_err(io_error)?;
-    let written = file
-        .write_all(text)
-        .and_then(|()| file.sync_all())
-        .and_then(|()| sync_directory(path));
-    if written.is_err() {
-        // Half a key file helps nobody, and it would stand in the way of the next attempt.
-        let _ = fs::remove_file(path);
-    }
-    written.map_err(io_error)
-}
-
-/// A file that did not exist, for its owner only.
-fn create_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
-}
-
-/// A new name is durable when its directory is.
-fn sync_directory(path: &Path) -> io::Result<()> {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    File::open(directory)?.sync_all()
 }
 
 #[cfg(test)]

@@ -17,8 +17,10 @@ use rand::CryptoRng;
 use crate::{
     KeyError,
     keeper::RootKeeper,
-    key_file::{self, KeyChange, KeyEntry, Leftover},
+    key_file::{self, KeyChange, KeyEntry},
+    key_state::KeyState,
     memory,
+    new_file::{self, Leftover},
     passphrase::PassphraseCost,
     private_file::Owner,
     root::RootAccess,
@@ -90,6 +92,9 @@ impl CipherCache {
 /// Unwrapped data keys and the metadata key. Immutable; shared by all sessions.
 pub struct KeySet {
     active: KeyId,
+    /// What may be done under each number.
+    states: BTreeMap<KeyId, KeyState>,
+    /// Those that open.
     data_keys: BTreeMap<KeyId, DataKey>,
     metadata: MetadataKey,
     audit: Arc<AuditKey>,
@@ -103,7 +108,8 @@ pub struct KeySet {
 pub enum KeyDifference {
     /// They are the same.
     None,
-    /// There are others beside them, or some are gone, or another is used for what is new.
+    /// There are others beside them, or some are gone, or another is used for what is new, or not
+    /// as much may be done under one.
     Numbers,
     /// A key has become another one under the same number, or the file is of other keys altogether:
     /// nothing that was written could be read.
@@ -121,7 +127,7 @@ impl KeySet {
         if !next.metadata.verify(PROBE, &tag) || next.data_keys.iter().any(is_other) {
             return KeyDifference::Foreign;
         }
-        match self.active == next.active && self.key_ids().eq(next.key_ids()) {
+        match self.states == next.states {
             true => KeyDifference::None,
             false => KeyDifference::Numbers,
         }
@@ -230,6 +236,7 @@ impl KeySet {
         Ok(Self {
             active_since,
             active: keys.active,
+            states: keys.states,
             data_keys: keys.data,
             metadata: keys.metadata,
             audit: Arc::new(keys.audit),
@@ -240,7 +247,7 @@ impl KeySet {
     /// What a change of the key file that `locator` names has left beside it: another command is at
     /// work, or was broken off.
     pub fn leftover(locator: &str, base: &Path) -> Option<Leftover> {
-        key_file::leftover(&path_of(locator, base).ok()?)
+        new_file::leftover(&path_of(locator, base).ok()?)
     }
 
     /// Keeps the data keys out of swap. An error is no reason to stop: most often the system does
@@ -259,9 +266,24 @@ impl KeySet {
         self.active_since
     }
 
-    /// All data keys, in the order of their numbers.
+    /// The data keys that open, in the order of their numbers.
     pub fn key_ids(&self) -> impl Iterator<Item = KeyId> + '_ {
         self.data_keys.keys().copied()
+    }
+
+    /// What may be done under each data key, in the order of their numbers.
+    pub fn states(&self) -> impl Iterator<Item = (KeyId, KeyState)> + '_ {
+        self.states.iter().map(|(&id, &state)| (id, state))
+    }
+
+    /// The bytes of a data key, if something may be opened under it. All that is made from data
+    /// keys asks here.
+    fn data_key(&self, id: KeyId) -> Result<&DataKey, KeyError> {
+        let key = self.data_keys.get(&id);
+        key.ok_or_else(|| match self.states.get(&id) {
+            Some(&state) => KeyError::NotInUse { id, state },
+            None => KeyError::UnknownKey(id),
+        })
     }
 
     /// The cipher of a column under a data key, built at the first call and shared from then on.
@@ -269,6 +291,9 @@ impl KeySet {
     /// Costs a hash look-up under a read lock; a plan or session that needs it for every row keeps
     /// the `Arc`. Because all callers share one cipher, its count of sealed values is the
     /// process's.
+    ///
+    /// That of a key which is read-only seals nothing; of one that is retired or destroyed there is
+    /// none ([`KeyError::NotInUse`]).
     pub fn column_cipher(
         &self,
         cells: CellFormat,
@@ -280,10 +305,7 @@ impl KeySet {
         if let Some(cipher) = self.ciphers.read().find(&place, join) {
             return Ok(cipher);
         }
-        let data_key = self
-            .data_keys
-            .get(&key_id)
-            .ok_or(KeyError::UnknownKey(key_id))?;
+        let data_key = self.data_key(key_id)?;
         let mut cache = self.ciphers.write();
         // Another thread may have been faster; two ciphers would count separately.
         if let Some(cipher) = cache.find(&place, join) {
@@ -291,6 +313,11 @@ impl KeySet {
         }
         cache.make_room();
         let cipher = ColumnCipher::new(cells, key_id, data_key, id, join);
+        // The one place where the state of a key says what its ciphers do.
+        let cipher = match self.states.get(&key_id).is_some_and(|s| s.seals()) {
+            true => cipher,
+            false => cipher.opening_only(),
+        };
         let cipher = Arc::new(cipher.having_sealed(cache.sealed(cells.suite())));
         cache
             .ciphers
@@ -314,11 +341,7 @@ impl KeySet {
         key_id: KeyId,
         context: &[u8],
     ) -> Result<StreamKey, KeyError> {
-        let data_key = self
-            .data_keys
-            .get(&key_id)
-            .ok_or(KeyError::UnknownKey(key_id))?;
-        Ok(StreamKey::new(suite, data_key, context))
+        Ok(StreamKey::new(suite, self.data_key(key_id)?, context))
     }
 
     /// The key that authenticates schema comments.

@@ -20,6 +20,10 @@
 //! # Ok(()) }
 //! ```
 //!
+//! A data key has a **state** ([`KeyState`]). What may be done under it is decided here and nowhere
+//! else: a cipher of a key that is read-only seals nothing, and of one that is retired or destroyed
+//! there is none.
+//!
 //! The **metadata key**, which authenticates the schema comments, is wrapped on its own and derived
 //! from no data key, so that a rotation of data keys leaves old comments valid.
 //!
@@ -34,7 +38,9 @@ mod file_root;
 mod keeper;
 pub mod key_file;
 mod key_set;
+mod key_state;
 mod memory;
+mod new_file;
 mod passphrase;
 mod private_file;
 mod provider;
@@ -44,14 +50,18 @@ pub mod recipient_text;
 mod root;
 
 #[cfg(test)]
+mod life_tests;
+#[cfg(test)]
 mod provider_tests;
 #[cfg(test)]
 mod tests;
 
 pub use error::KeyError;
 pub use keeper::RootKeeper;
-pub use key_file::{KeyChange, KeyEntry, Leftover};
+pub use key_file::{KeyChange, KeyEntry};
 pub use key_set::{KeyDifference, KeySet};
+pub use key_state::{KeyState, Rest};
+pub use new_file::Leftover;
 pub use passphrase::{PassphraseCost, stream_key_from_passphrase};
 pub use private_file::{read_private_file, read_secret_file};
 pub use provider::{KeyContext, KeyProvider, KeyPurpose, WrappedKey};
@@ -62,5 +72,5 @@ pub use root::RootAccess;
 // What the interface of a key set speaks of.
 pub use onionskin_crypt::{
     AuditKey, ColumnCipher, ColumnId, DataKey, Identity, KeyId, MetadataKey, Recipient, StreamKey,
-    Suite,
+    Suite, cell_header,
 };

@@ -10,9 +10,14 @@ use onionskin_wire::messages::ErrPacket;
 
 use crate::server_errors::{self, WRONG_MOMENT};
 
-/// Whether a cell did not open, which tables that were exchanged can cause.
+/// Whether a cell did not open, or was not sealed, which tables that were exchanged can cause.
 fn does_not_open(refusal: &Refusal) -> bool {
-    refusal.is_any(&[&errors::TAMPERED, &errors::UNKNOWN_KEY])
+    let of_keys = [
+        &errors::TAMPERED,
+        &errors::UNKNOWN_KEY,
+        &errors::KEY_AT_REST,
+    ];
+    refusal.is_any(&of_keys)
 }
 
 /// Ends a statement or a session.
@@ -124,6 +129,7 @@ impl Failure {
     pub fn seal(error: &SealError, about: &str) -> Self {
         match error {
             SealError::Exhausted => Failure::refused(&errors::SEAL_BOUND, about),
+            SealError::OpensOnly => Failure::refused(&errors::KEY_AT_REST, about),
             _ => Failure::refused(&errors::INTERNAL, about),
         }
     }
@@ -138,7 +144,11 @@ impl Failure {
     }
 
     pub fn key(error: &KeyError, about: &str) -> Self {
-        Failure::refused(&errors::UNKNOWN_KEY, format!("{about} ({error})"))
+        let entry = match error {
+            KeyError::NotInUse { .. } => &errors::KEY_AT_REST,
+            _ => &errors::UNKNOWN_KEY,
+        };
+        Failure::refused(entry, format!("{about} ({error})"))
     }
 
     /// Whether tables that are not what they were when the statement was planned can be the cause.

@@ -198,6 +198,9 @@ table! {
     pub SNAPSHOT = "OS1110", 1412, "HY000",
         "The definition of a table has changed since the transaction began, and MySQL shows the transaction the old one.",
         "End the transaction, and run it again.";
+    pub KEY_AT_REST = "OS1111", 1105, "HY000",
+        "The definition of a column, or a cell, names a data key that is read-only, retired or destroyed: nothing is sealed under it any more, and a key that is retired or destroyed opens nothing.",
+        "If the table belongs under this key: onionskin keys read-only N takes a retired key back, and onionskin migrate TABLE --rotate moves the table to the active key. If it does not, somebody has brought an old definition back: restore the table.";
     pub MEMORY = "OS1201", 1038, "HY001",
         "The rows to be finished by the proxy exceed its memory bound.",
         "Narrow the statement with conditions or LIMIT.";
