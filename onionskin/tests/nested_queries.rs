@@ -1,6 +1,6 @@
-//! Queries in statements that have no place for one, by the name of a protected table or of one that
-//! is missing: no constant of theirs comes to the server. And definitions that only look as if one
-//! were in them.
+//! Queries in statements that have no place for one, by the name of a protected table or of one
+//! that is missing: no constant of theirs comes to the server. And definitions that only look as if
+//! one were in them.
 
 use ::mysql::prelude::Queryable;
 use onionskin_testkit::*;
@@ -185,9 +185,6 @@ fn definitions_are_no_queries(kind: Kind) {
         "INSERT INTO a VALUES (1, 'x', 2)",
         "ALTER TABLE a ADD c_p INT DEFAULT 5",
         "CREATE VIEW v AS SELECT id, b_p FROM a WHERE b_p > 1",
-        "CREATE TABLE c_p (a_p INT DEFAULT 5, d_p VARCHAR(9) DEFAULT 'x') SELECT 7 AS a_p",
-        "CREATE TABLE c2_p (a_p INT DEFAULT 5) AS (SELECT 7 AS a_p)",
-        "SELECT * FROM c_p, c2_p",
         "DROP USER zu@zh",
     ];
     let of_mariadb = [
@@ -196,7 +193,6 @@ fn definitions_are_no_queries(kind: Kind) {
         "CREATE OR REPLACE SEQUENCE sq START WITH 9 INCREMENT BY 2",
         "SET STATEMENT max_statement_time = 1 FOR CREATE SEQUENCE s2 START WITH 3",
         "SELECT NEXTVAL(sq)",
-        "CREATE OR REPLACE TABLE r_p SELECT 1 AS a_p",
         "CREATE OR REPLACE TABLE r_p (a_p INT DEFAULT 5)",
         "CREATE TABLE sv_p (id_p INT DEFAULT 5) WITH SYSTEM VERSIONING",
         "ANALYZE TABLE a PERSISTENT FOR COLUMNS (b_p) INDEXES ()",

@@ -25,7 +25,7 @@ fn values_are_those_of_the_new_type(kind: Kind) {
         kind,
         &[
             "CREATE TABLE t (id INT PRIMARY KEY, n VARCHAR(40) {eq}, p INT, w TIMESTAMP NULL DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP, \
-             d DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3) {range}, q INT UNSIGNED NOT NULL DEFAULT 7 COMMENT 'old' {range}, \
+             d DATETIME(3) DEFAULT CURRENT_TIMESTAMP(3) {range}, q INT UNSIGNED NOT NULL DEFAULT 7 COMMENT 'old' {eq, range}, \
              e ENUM('a','b') {eq}, l VARCHAR(60) NOT NULL {eq, like}, s TEXT {}, UNIQUE KEY k (n), KEY (p, q))",
         ],
     ) else {

@@ -71,9 +71,9 @@ impl Session {
         if carries && done.is_err() {
             // MariaDB has lost the lock with the failure; what is left is invisible to all others
             match self.drop_helpers(&refit.table) {
-                Err(failure @ Failure::Server { .. }) => {
+                Err(Failure::Server { code, .. }) => {
                     self.server.settle()?;
-                    tracing::warn!(%failure, "columns of a change that failed stay in the table");
+                    tracing::warn!(code, "columns of a change that failed stay in the table");
                 }
                 dropped => dropped?,
             }

@@ -1,9 +1,9 @@
 //! Queries inside of statements that have no place for one.
 //!
-//! A definition, a statement about accounts or `KILL` is told by a few of its words, and goes to the
-//! server. A query may stand in it all the same: `ALTER TABLE p ADD CHECK (v <> (SELECT …))`. The
-//! server refuses it, and has its constants in its log by then. So what is read by a few words may
-//! hold no query with values, as long as any of its names is that of a protected table.
+//! A definition, a statement about accounts or `KILL` is told by a few of its words, and goes to
+//! the server. A query may stand in it all the same: `ALTER TABLE p ADD CHECK (v <> (SELECT …))`.
+//! The server refuses it, and has its constants in its log by then. So what is read by a few words
+//! may hold no query with values, as long as any of its names is that of a protected table.
 
 use super::words::is_one_of;
 use crate::lex::{Token, TokenKind};
