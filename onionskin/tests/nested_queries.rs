@@ -76,6 +76,10 @@ const FORMS: &[&str] = &[
 fn no_constant_is_sent_with_them(kind: Kind) {
     let options = PairOptions {
         settings: SETTINGS,
+        server: ServerOptions {
+            general_log: true,
+            ..ServerOptions::default()
+        },
         ..PairOptions::default()
     };
     let Some(mut pair) = Pair::start_with(kind, options) else {
@@ -110,6 +114,10 @@ fn no_constant_is_sent_with_them(kind: Kind) {
         let _ = session.run("UNLOCK TABLES");
     }
     drop(session);
+    // it can fail: what goes through is in the log
+    pair.protected.must("DO 'Zq7seen'");
+    let log = std::fs::read(pair.behind.data_dir().join("general.log")).expect("a log");
+    assert!(String::from_utf8_lossy(&log).contains("Zq7seen"));
     pair.nothing_leaked();
 }
 
@@ -117,6 +125,10 @@ fn no_constant_is_sent_with_them(kind: Kind) {
 fn no_constant_is_sent_beside_protected_columns(kind: Kind) {
     let options = PairOptions {
         settings: SETTINGS,
+        server: ServerOptions {
+            general_log: true,
+            ..ServerOptions::default()
+        },
         ..PairOptions::default()
     };
     let Some(mut pair) = Pair::start_with(kind, options) else {
@@ -162,6 +174,10 @@ fn no_constant_is_sent_beside_protected_columns(kind: Kind) {
         }
     }
     drop(session);
+    // it can fail: what goes through is in the log
+    pair.protected.must("DO 'Zq7seen'");
+    let log = std::fs::read(pair.behind.data_dir().join("general.log")).expect("a log");
+    assert!(String::from_utf8_lossy(&log).contains("Zq7seen"));
     pair.nothing_leaked();
 }
 
@@ -169,6 +185,10 @@ fn no_constant_is_sent_beside_protected_columns(kind: Kind) {
 fn definitions_are_no_queries(kind: Kind) {
     let options = PairOptions {
         settings: SETTINGS,
+        server: ServerOptions {
+            general_log: true,
+            ..ServerOptions::default()
+        },
         ..PairOptions::default()
     };
     let Some(mut pair) = Pair::start_with(kind, options) else {

@@ -15,10 +15,10 @@
 
 use onionskin_schema::TableName;
 
-use super::near::{flattened, rows_in_tree, trigger_table};
+use super::near::{rows_in_tree, trigger_table};
 use super::nested::{has_query, opens_query, query_at_end};
 use super::program_tables::tables_in_program;
-use super::words::{is_one_of, named};
+use super::words::{flattened, is_one_of, named};
 use crate::errors;
 use crate::lex::{LiteralKind, Token, TokenKind, is_compound};
 use crate::named::NamedTable;

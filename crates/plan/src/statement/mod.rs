@@ -47,7 +47,7 @@ use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
 pub(crate) use self::near::candidates;
-use self::near::{flattened, string_as_name};
+use self::near::string_as_name;
 pub use self::program::reads_program;
 pub use self::program_tables::tables_of_program;
 pub(crate) use self::rows::query_behind;
@@ -116,8 +116,7 @@ pub fn plan(request: &Request) -> Outcome {
     let unmet = unmet::check(request, &names);
     let doubt = missing::doubt(request, &tokens, &names, facts.question.asks());
     let is_near = !near.is_empty();
-    let hides_query = flattened(request.sql, &tokens, request.settings.lex)
-        .is_some_and(|all| nested::has_query(request.sql, &all));
+    let hides_query = nested::holds_query(request.sql, &tokens, request.settings.lex);
     // far from all protected tables nothing is parsed
     let levels = match near.is_empty() && defines != Defines::Names {
         true => 0,
@@ -137,7 +136,9 @@ pub fn plan(request: &Request) -> Outcome {
         let is_sent = match decided.0 {
             // a program's own rule has read its queries
             Action::Relay => is_near && !program,
-            Action::ByName(_) => is_near || missing::names_any(request, &names),
+            Action::ByName(_) | Action::Show { .. } => {
+                is_near || missing::names_any(request, &names)
+            }
             _ => false,
         };
         if hides_query && is_sent {

@@ -2,7 +2,8 @@
 
 use onionskin_schema::TableName;
 
-use super::words::{first_words, is_by_name, keeps_diagnostics, word_is};
+use super::nested::holds_query;
+use super::words::{first_words, flattened, is_by_name, keeps_diagnostics, word_is};
 use crate::lex::{LexError, LexMode, Token, TokenKind};
 use crate::lex::{executable, is_compound};
 use crate::named::{NamedTable, tables_named, tables_of_rows};
@@ -92,41 +93,49 @@ pub(super) fn is_reserved(word: &str) -> bool {
         .is_ok()
 }
 
+/// Whether no word of the statement is meant for a table.
+fn names_nothing(request: &Request, tokens: &[Token], words: &[&str]) -> bool {
+    if word_is(words, 0, "show") && keeps_diagnostics(words) && !may_query(request.sql, tokens) {
+        return true;
+    }
+    // transactions are named by strings; while one is prepared, servers answer no question about
+    // tables
+    if word_is(words, 0, "xa") {
+        return true;
+    }
+    // a question about tables would be the transaction that SET TRANSACTION means
+    if tokens.iter().all(|t| ends_or_begins(request.sql, t))
+        || is_about_savepoint(request.sql, tokens)
+    {
+        return true;
+    }
+    // without autocommit the question would begin a transaction, in which it is an error
+    let sets_transaction = (1..3).any(|at| word_is(words, at, "transaction"));
+    if word_is(words, 0, "set") && sets_transaction {
+        return true;
+    }
+    // a question about tables would end the list of warnings, which MariaDB keeps over these
+    if names_no_table(request.sql, tokens, words) {
+        return true;
+    }
+    // names of statements; what is in their texts is planned for itself
+    if is_by_name(words) {
+        return true;
+    }
+    // a question about tables would be the statement that these ask about
+    asks_about_the_last(request.sql, tokens, words)
+}
+
 /// Every table's name that an identifier of the statement may mean, in the statement's own letters.
 /// Servers on file systems that tell `T` from `t` tell the tables apart, too.
 pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<TableName>, LexError> {
     let mut found = Vec::new();
     let database = request.settings.database.as_deref();
     let words = first_words(request.sql, tokens, 3);
-    if word_is(&words, 0, "show") && keeps_diagnostics(&words) && !may_query(request.sql, tokens) {
-        return Ok(found);
-    }
-    // transactions are named by strings; while one is prepared, servers answer no question about
-    // tables
-    if word_is(&words, 0, "xa") {
-        return Ok(found);
-    }
-    // a question about tables would be the transaction that SET TRANSACTION means
-    if tokens.iter().all(|t| ends_or_begins(request.sql, t))
-        || is_about_savepoint(request.sql, tokens)
+    // a query in such a statement is an error to every server, and its constants are the table's
+    if names_nothing(request, tokens, &words)
+        && !holds_query(request.sql, tokens, request.settings.lex)
     {
-        return Ok(found);
-    }
-    // without autocommit the question would begin a transaction, in which it is an error
-    let sets_transaction = (1..3).any(|at| word_is(&words, at, "transaction"));
-    if word_is(&words, 0, "set") && sets_transaction {
-        return Ok(found);
-    }
-    // a question about tables would end the list of warnings, which MariaDB keeps over these
-    if names_no_table(request.sql, tokens, &words) {
-        return Ok(found);
-    }
-    // names of statements; what is in their texts is planned for itself
-    if is_by_name(&words) {
-        return Ok(found);
-    }
-    // a question about tables would be the statement that these ask about
-    if asks_about_the_last(request.sql, tokens, &words) {
         return Ok(found);
     }
     collect(
@@ -163,28 +172,6 @@ pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<Tabl
         return Err(LexError::TooManyNames(MAX_NAMES));
     }
     Ok(found)
-}
-
-/// The tokens, with those of executable comments in their places; `None` if these have none.
-pub(super) fn flattened(sql: &[u8], outer: &[Token], mode: LexMode) -> Option<Vec<Token>> {
-    let mut all = Vec::with_capacity(outer.len());
-    for token in outer {
-        if token.kind != TokenKind::Executable {
-            all.push(*token);
-            continue;
-        }
-        let (body, version) = executable(token.text(sql));
-        let inner = &body[version..];
-        let begin = inner.as_ptr() as usize - sql.as_ptr() as usize;
-        for inside in crate::lex::tokens(inner, mode).ok()? {
-            all.push(Token {
-                start: begin + inside.start,
-                end: begin + inside.end,
-                ..inside
-            });
-        }
-    }
-    Some(all)
 }
 
 /// Kinds of stored programs.

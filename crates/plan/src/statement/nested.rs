@@ -5,8 +5,8 @@
 //! The server refuses it, and has its constants in its log by then. So what is read by a few words
 //! may hold no query with values, as long as any of its names is that of a protected table.
 
-use super::words::is_one_of;
-use crate::lex::{Token, TokenKind};
+use super::words::{flattened, is_one_of};
+use crate::lex::{LexMode, Token, TokenKind};
 
 /// Words that a query begins with.
 const QUERIES: [&str; 4] = ["select", "table", "values", "with"];
@@ -17,6 +17,15 @@ const READ: [&str; 17] = [
     "select", "insert", "replace", "update", "delete", "with", "values", "table", "do", "call",
     "set", "explain", "describe", "desc", "analyze", "handler", "load",
 ];
+
+/// [`has_query`] of a statement that may have executable comments.
+pub(super) fn holds_query(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
+    let is_comment = |token: &Token| token.kind == TokenKind::Executable;
+    match tokens.iter().any(is_comment) {
+        true => flattened(sql, tokens, mode).is_some_and(|all| has_query(sql, &all)),
+        false => has_query(sql, tokens),
+    }
+}
 
 /// Whether a query with values stands in a statement that is told by a few words.
 pub(super) fn has_query(sql: &[u8], all: &[Token]) -> bool {

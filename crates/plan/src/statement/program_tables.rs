@@ -9,7 +9,8 @@ use std::ops::Range;
 
 use onionskin_schema::TableName;
 
-use super::near::{flattened, is_reserved, program_databases};
+use super::near::{is_reserved, program_databases};
+use super::words::flattened;
 use super::words::{is_one_of, named};
 use crate::lex::{LexMode, LiteralKind, Token, TokenKind, is_compound, tokens};
 use crate::planner::{Request, identifier};

@@ -1,6 +1,6 @@
 //! Statements told apart by their first words.
 
-use crate::lex::{LexMode, Token, TokenKind};
+use crate::lex::{LexMode, Token, TokenKind, executable};
 use crate::plan::Defines;
 use crate::planner::{Request, identifier};
 use onionskin_schema::TableName;
@@ -256,4 +256,26 @@ pub(super) fn named(
         }
         false => Some(TableName::new(database?, first)),
     }
+}
+
+/// The tokens, with those of executable comments in their places; `None` if these have none.
+pub(super) fn flattened(sql: &[u8], outer: &[Token], mode: LexMode) -> Option<Vec<Token>> {
+    let mut all = Vec::with_capacity(outer.len());
+    for token in outer {
+        if token.kind != TokenKind::Executable {
+            all.push(*token);
+            continue;
+        }
+        let (body, version) = executable(token.text(sql));
+        let inner = &body[version..];
+        let begin = inner.as_ptr() as usize - sql.as_ptr() as usize;
+        for inside in crate::lex::tokens(inner, mode).ok()? {
+            all.push(Token {
+                start: begin + inside.start,
+                end: begin + inside.end,
+                ..inside
+            });
+        }
+    }
+    Some(all)
 }
