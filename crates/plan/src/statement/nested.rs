@@ -13,9 +13,9 @@ const QUERIES: [&str; 4] = ["select", "table", "values", "with"];
 
 /// Words of statements that are read as a whole where they are near protected tables, their queries
 /// too.
-const READ: [&str; 17] = [
+const READ: [&str; 16] = [
     "select", "insert", "replace", "update", "delete", "with", "values", "table", "do", "call",
-    "set", "explain", "describe", "desc", "analyze", "handler", "load",
+    "set", "explain", "describe", "desc", "analyze", "load",
 ];
 
 /// [`has_query`] of a statement that may have executable comments.
