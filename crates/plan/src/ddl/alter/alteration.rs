@@ -263,8 +263,16 @@ impl Alteration<'_> {
             .iter()
             .any(|t| matches!(t.kind, TokenKind::Literal(_)));
         if let Some(opens) = opens.filter(|_| has_value) {
-            let inside = spec.start + opens..spec.end;
-            if self.target.mentions_protected(&inside) {
+            let sql = self.target.sql();
+            let is_named = |pair: &[Token]| {
+                // partitions have names of their own
+                let names_part = ["partition", "subpartition"];
+                let is_name = names_part.iter().any(|word| pair[0].is_word(sql, word));
+                !is_name
+                    && identifier(sql, &pair[1])
+                        .is_some_and(|n| self.target.protected(&n).is_some())
+            };
+            if tokens[opens..].windows(2).any(is_named) {
                 return Err(refused("an expression over a protected column"));
             }
         }
