@@ -13,6 +13,27 @@ on_both_servers!(
 
 const SETTINGS: &str = "[protect.\"app.*\"]\n\"*_p\" = \"plain\"\n\"*\" = [\"eq\", \"range\"]\n";
 
+/// With a log of all that comes to the server.
+fn pair(kind: Kind) -> Option<Pair> {
+    let options = PairOptions {
+        settings: SETTINGS,
+        server: ServerOptions {
+            general_log: true,
+            ..ServerOptions::default()
+        },
+        ..PairOptions::default()
+    };
+    Pair::start_with(kind, options)
+}
+
+/// Nothing of the secret is in the log. It can fail: what goes through is there.
+fn nothing_was_sent(mut pair: Pair) {
+    pair.protected.must("DO 'Zq7seen'");
+    let log = std::fs::read(pair.behind.data_dir().join("general.log")).expect("a log");
+    assert!(String::from_utf8_lossy(&log).contains("Zq7seen"));
+    pair.nothing_leaked();
+}
+
 /// `{q}` is a query in parentheses.
 const FORMS: &[&str] = &[
     "ALTER TABLE p ADD CHECK (v_p <> {q})",
@@ -74,15 +95,7 @@ const FORMS: &[&str] = &[
 ];
 
 fn no_constant_is_sent_with_them(kind: Kind) {
-    let options = PairOptions {
-        settings: SETTINGS,
-        server: ServerOptions {
-            general_log: true,
-            ..ServerOptions::default()
-        },
-        ..PairOptions::default()
-    };
-    let Some(mut pair) = Pair::start_with(kind, options) else {
+    let Some(mut pair) = pair(kind) else {
         return;
     };
     for sql in [
@@ -114,24 +127,12 @@ fn no_constant_is_sent_with_them(kind: Kind) {
         let _ = session.run("UNLOCK TABLES");
     }
     drop(session);
-    // it can fail: what goes through is in the log
-    pair.protected.must("DO 'Zq7seen'");
-    let log = std::fs::read(pair.behind.data_dir().join("general.log")).expect("a log");
-    assert!(String::from_utf8_lossy(&log).contains("Zq7seen"));
-    pair.nothing_leaked();
+    nothing_was_sent(pair);
 }
 
 /// Expressions in what is said of plain columns of a protected table.
 fn no_constant_is_sent_beside_protected_columns(kind: Kind) {
-    let options = PairOptions {
-        settings: SETTINGS,
-        server: ServerOptions {
-            general_log: true,
-            ..ServerOptions::default()
-        },
-        ..PairOptions::default()
-    };
-    let Some(mut pair) = Pair::start_with(kind, options) else {
+    let Some(mut pair) = pair(kind) else {
         return;
     };
     let definition =
@@ -166,32 +167,27 @@ fn no_constant_is_sent_beside_protected_columns(kind: Kind) {
             "(i_p + (n = '{v}'))",
             "(SELECT t.n = '{v}' FROM t)",
             "(t.n LIKE '{v}')",
+            "n || '{v}'",
+            "'{v}' = n",
+            "i_p + (k) - '{v}'",
         ] {
             let expression = expression.replace("{v}", SECRET);
             let sql = format!("ALTER TABLE t {}", form.replace("{e}", &expression));
             let _ = session.run(&sql);
+            let _ = session.run(&format!("CREATE INDEX x ON t ({expression})"));
+            let _ = session.run(&format!(
+                "CREATE TABLE u (n VARCHAR(40), k INT, KEY ({expression}))"
+            ));
             assert!(session.answers_itself(), "{sql}");
         }
     }
     drop(session);
-    // it can fail: what goes through is in the log
-    pair.protected.must("DO 'Zq7seen'");
-    let log = std::fs::read(pair.behind.data_dir().join("general.log")).expect("a log");
-    assert!(String::from_utf8_lossy(&log).contains("Zq7seen"));
-    pair.nothing_leaked();
+    nothing_was_sent(pair);
 }
 
 /// What a database of names that `[protect]` is about lets through as a plain server does.
 fn definitions_are_no_queries(kind: Kind) {
-    let options = PairOptions {
-        settings: SETTINGS,
-        server: ServerOptions {
-            general_log: true,
-            ..ServerOptions::default()
-        },
-        ..PairOptions::default()
-    };
-    let Some(mut pair) = Pair::start_with(kind, options) else {
+    let Some(mut pair) = pair(kind) else {
         return;
     };
     let of_both = [

@@ -44,6 +44,8 @@ pub(crate) struct Refill<'a> {
     refit: &'a Refit,
     /// The columns that hold new cells until the change.
     helpers: Vec<String>,
+    /// How long a statement may be: the server ends a session that sends a longer one.
+    packet: usize,
 }
 
 /// A cell before, and what the new physical columns get for it.
@@ -87,17 +89,17 @@ impl Session {
             (Some(rows), Some(bytes)) if rows <= MAX_ROWS && bytes <= MAX_BYTES => {}
             _ => return Ok(Err("the table has many rows")),
         }
-        // an UPDATE without a key is refused under the one, and too long under the other
+        // an UPDATE without a key is refused under the one
         let asked = self
             .server
             .rows(b"SELECT @@sql_safe_updates, @@max_allowed_packet")?;
         let setting = asked.first().map(Vec::as_slice).unwrap_or_default();
         let packet = setting.get(1).and_then(|cell| number(cell.as_deref()?));
-        if setting.first().and_then(Option::as_deref) != Some(b"0")
-            || packet.is_none_or(|packet| packet < 4 * BATCH_BYTES as u64)
-        {
-            return Ok(Err("sql_safe_updates or max_allowed_packet"));
-        }
+        let packet = packet.and_then(|packet| usize::try_from(packet).ok());
+        let is_free = setting.first().and_then(Option::as_deref) == Some(b"0");
+        let Some(packet) = packet.filter(|_| is_free) else {
+            return Ok(Err("sql_safe_updates"));
+        };
         if self.may_have_triggers(table)? {
             return Ok(Err(
                 "a trigger would run for each row, or this account cannot see any",
@@ -106,6 +108,7 @@ impl Session {
         Ok(Ok(Refill {
             refit,
             helpers: Vec::new(),
+            packet,
         }))
     }
 
@@ -164,7 +167,7 @@ impl Session {
             self.server.run(alter.as_bytes())?;
             let enc = identifier(old.enc_name().unwrap_or_default());
             let helpers = &refill.helpers[before..];
-            self.fill(table, &enc, helpers, &updated, &cells)?;
+            self.fill(refill, &enc, helpers, &updated, &cells)?;
             let missed = format!(
                 "SELECT 1 FROM {} WHERE ({enc} IS NULL) <> ({} IS NULL) LIMIT 1",
                 path(table),
@@ -252,7 +255,7 @@ impl Session {
 
     fn fill(
         &mut self,
-        table: &Table,
+        refill: &Refill<'_>,
         enc: &str,
         helpers: &[String],
         updated: &[String],
@@ -281,10 +284,17 @@ impl Session {
             let list: Vec<String> = batch.iter().map(|(cell, _)| hex(cell)).collect();
             let update = format!(
                 "UPDATE {} SET {} WHERE {enc} IN ({})",
-                path(table),
+                path(&refill.refit.table),
                 set.join(", "),
                 list.join(", ")
             );
+            // with room for the command's byte
+            if update.len() >= refill.packet {
+                return Err(otherwise(
+                    refill.refit,
+                    "a value is longer than max_allowed_packet",
+                ));
+            }
             self.server.run(update.as_bytes())?;
         }
         Ok(())

@@ -109,6 +109,12 @@ impl KeyParts {
                     let prefixed = chars.map(|chars| (on.clone(), chars));
                     found.prefixes.extend(prefixed);
                     let rest = r.at..tokens.end;
+                    let _ = r.eat("asc") || r.eat("desc");
+                    if !r.done() {
+                        // no index, and values may stand in it
+                        let about = format!("an expression over column {name}");
+                        return refuse(&errors::INDEX, about);
+                    }
                     found.parts.push(Part::Protected { on, rest });
                     if i == 0 {
                         found.first_protected = Some(name.clone());

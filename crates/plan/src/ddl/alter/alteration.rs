@@ -254,30 +254,38 @@ impl Alteration<'_> {
         Ok(())
     }
 
-    /// The same of one that holds no expression over protected columns with values, at least by
-    /// its words: the server would see those.
+    /// Writes a specification as it is, unless a protected column and a value stand in it: the
+    /// server would see what a protected column is compared with. `DEFAULT n || 'x'` needs no
+    /// parentheses on MariaDB.
     pub(super) fn keep_plain(&mut self, spec: Range<usize>) -> Planned<()> {
+        self.must_be_plain(&spec)?;
+        self.keep(spec);
+        Ok(())
+    }
+
+    /// The same of one about partitions: these have names of their own, in front of the parentheses
+    /// and in them.
+    pub(super) fn keep_partitions(&mut self, spec: Range<usize>) -> Planned<()> {
         let tokens = self.target.tokens(&spec);
-        let opens = tokens.iter().position(|t| t.is(b'('));
-        let has_value = tokens
-            .iter()
-            .any(|t| matches!(t.kind, TokenKind::Literal(_)));
-        if let Some(opens) = opens.filter(|_| has_value) {
-            let sql = self.target.sql();
-            let is_named = |pair: &[Token]| {
-                // partitions have names of their own
-                let names_part = ["partition", "subpartition"];
-                let is_name = names_part.iter().any(|word| pair[0].is_word(sql, word));
-                !is_name
-                    && identifier(sql, &pair[1])
-                        .is_some_and(|n| self.target.protected(&n).is_some())
-            };
-            if tokens[opens..].windows(2).any(is_named) {
-                return Err(refused("an expression over a protected column"));
-            }
+        if let Some(opens) = tokens.iter().position(|t| t.is(b'(')) {
+            self.must_be_plain(&(spec.start + opens..spec.end))?;
         }
         self.keep(spec);
         Ok(())
+    }
+
+    fn must_be_plain(&self, range: &Range<usize>) -> Planned<()> {
+        let (sql, tokens) = (self.target.sql(), self.target.tokens(range));
+        let is_value = |t: &Token| matches!(t.kind, TokenKind::Literal(_));
+        let is_named = |pair: &[Token]| {
+            let names_part = ["partition", "subpartition"];
+            !names_part.iter().any(|word| pair[0].is_word(sql, word))
+                && identifier(sql, &pair[1]).is_some_and(|n| self.target.protected(&n).is_some())
+        };
+        match tokens.iter().any(is_value) && tokens.windows(2).any(is_named) {
+            true => Err(refused("an expression over a protected column")),
+            false => Ok(()),
+        }
     }
 
     /// Writes a specification as it is.

@@ -367,8 +367,7 @@ impl<'a> Alteration<'a> {
             Beside::Versioning => {}
             Beside::Refused(name) => return Err(Beside::refusal(name)),
         }
-        self.keep_plain(spec)?;
-        Ok(())
+        self.keep_partitions(spec)
     }
 
     /// `CONVERT TO`: texts would have to be sealed anew, and other tokens be made of them.
@@ -385,8 +384,7 @@ impl<'a> Alteration<'a> {
             );
             return Err(refused(&about));
         }
-        self.keep_plain(spec)?;
-        Ok(())
+        self.keep_plain(spec)
     }
 
     /// Options of the table, and its order.
@@ -396,8 +394,7 @@ impl<'a> Alteration<'a> {
             let word = s.token().map_or(b"".as_slice(), |t| t.text(s.sql()));
             return Err(refused(&String::from_utf8_lossy(word)));
         }
-        self.keep_plain(spec)?;
-        Ok(())
+        self.keep_plain(spec)
     }
 
     /// The plan, when all specifications have been read.
