@@ -7,6 +7,7 @@ use onionskin_testkit::*;
 
 on_both_servers!(
     no_constant_is_sent_with_them,
+    no_condition_is_sent_behind_them,
     no_constant_is_sent_beside_protected_columns,
     definitions_are_no_queries,
 );
@@ -130,6 +131,102 @@ fn no_constant_is_sent_with_them(kind: Kind) {
     nothing_was_sent(pair);
 }
 
+/// Conditions and rows behind statements that are told by their first words.
+fn no_condition_is_sent_behind_them(kind: Kind) {
+    let Some(mut pair) = pair(kind) else {
+        return;
+    };
+    pair.protected
+        .must("CREATE TABLE t (id_p INT PRIMARY KEY, n VARCHAR(40))");
+    let mut session = pair.proxy.connect_to("app");
+    for head in [
+        "GRANT SELECT ON t TO app",
+        "GRANT SELECT (n), INSERT ON app.t TO 'app'@'%'",
+        "GRANT ALL ON app.* TO t WITH GRANT OPTION",
+        "REVOKE SELECT ON t FROM app",
+        "REVOKE SELECT (n) ON TABLE t FROM app",
+        "CREATE USER t IDENTIFIED BY 'x'",
+        "ALTER USER t@localhost",
+        "DROP USER t",
+        "RENAME USER t TO b",
+        "CREATE ROLE t",
+        "SET ROLE t",
+        "SET PASSWORD FOR t = 'x'",
+        "SHOW GRANTS FOR t",
+        "SHOW TABLES FROM app",
+        "SHOW WARNINGS LIMIT 1",
+        "TRUNCATE t",
+        "RENAME TABLE t TO u",
+        "LOCK TABLES t READ",
+        "FLUSH TABLES t WITH READ LOCK",
+        "OPTIMIZE TABLE t",
+        "ANALYZE TABLE t",
+        "CHECK TABLE t FOR UPGRADE",
+        "CHECKSUM TABLE t",
+        "DROP TABLE t",
+        "DROP VIEW t",
+        "DROP TEMPORARY TABLE t",
+        "CREATE DATABASE t COMMENT 'x'",
+        "DROP DATABASE t",
+        "KILL 5",
+        "KILL QUERY t",
+        "USE t",
+        "XA START 'x'",
+        "XA RECOVER",
+        "SET TRANSACTION READ ONLY",
+        "START TRANSACTION READ ONLY",
+        "COMMIT",
+        "ROLLBACK TO t",
+        "SAVEPOINT t",
+        "RELEASE SAVEPOINT t",
+        "HANDLER t OPEN",
+        "CACHE INDEX t IN hot",
+        "RESET MASTER",
+        "PURGE BINARY LOGS TO 'x'",
+        "UNINSTALL PLUGIN t",
+        "SET @a = 1",
+        "SELECT ROW_COUNT()",
+        "DO 1",
+        "EXECUTE none USING @a",
+        "DROP PROCEDURE none",
+        "GET DIAGNOSTICS CONDITION 1 @a = MESSAGE_TEXT",
+        "EXPLAIN TABLE t UNION SELECT 1, 'x' FROM t",
+        "EXPLAIN TABLE t EXCEPT SELECT 1, 'x' FROM t",
+    ] {
+        for tail in [
+            " WHERE t.n = '{v}'",
+            " WHERE n IN (1, '{v}') AND t.n > 5",
+            " HAVING '{v}' = t.n",
+            " AND t.n = '{v}'",
+            ", t.n = '{v}'",
+            " t.n '{v}'",
+            " /*!50000 WHERE `t`.`n` = '{v}' */",
+        ] {
+            let tail = tail.replace("{v}", SECRET);
+            let sql = format!("{head}{tail}");
+            let _ = session.run(&sql);
+            let prepared = sql.replace(&format!("'{SECRET}'"), "?");
+            let _ = session.conn().exec_drop(&prepared, (SECRET,));
+            if !session.answers_itself() {
+                session = pair.proxy.connect_to("app");
+            }
+        }
+    }
+    for sql in [
+        "EXPLAIN TABLE t UNION SELECT 1, '{v}'",
+        "EXPLAIN TABLE t EXCEPT SELECT id_p, '{v}' FROM t WHERE n = '{v}'",
+        "EXPLAIN FORMAT=JSON TABLE t UNION SELECT id_p, '{v}' FROM t",
+        "EXPLAIN (TABLE t) UNION SELECT 1, '{v}'",
+        "EXPLAIN ANALYZE TABLE t UNION SELECT 1, '{v}'",
+        "EXPLAIN VALUES ROW(@a, @b) UNION SELECT 1, '{v}' FROM t",
+        "DESCRIBE TABLE t UNION SELECT 1, '{v}'",
+    ] {
+        let _ = session.run(&sql.replace("{v}", SECRET));
+    }
+    drop(session);
+    nothing_was_sent(pair);
+}
+
 /// Expressions in what is said of plain columns of a protected table.
 fn no_constant_is_sent_beside_protected_columns(kind: Kind) {
     let Some(mut pair) = pair(kind) else {
@@ -175,6 +272,12 @@ fn no_constant_is_sent_beside_protected_columns(kind: Kind) {
             let sql = format!("ALTER TABLE t {}", form.replace("{e}", &expression));
             let _ = session.run(&sql);
             let _ = session.run(&format!("CREATE INDEX x ON t ({expression})"));
+            // the column comes behind what names it
+            let later = sql.replace("n ", "late ");
+            let _ = session.run(&format!("{later}, ADD late VARCHAR(40)"));
+            let _ = session.run(&format!(
+                "CREATE TABLE u (CHECK ({expression}), u_p INT AS ({expression}), n INT, k INT)"
+            ));
             let _ = session.run(&format!(
                 "CREATE TABLE u (n VARCHAR(40), k INT, KEY ({expression}))"
             ));

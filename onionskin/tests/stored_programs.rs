@@ -15,6 +15,7 @@ on_both_servers!(
     functions_and_events,
     errors_of_triggers_undo_the_statement,
     what_does_more_is_refused,
+    programs_of_other_databases,
     dumps_and_settings,
     what_servers_of_one_family_have,
     columns_that_change_later,
@@ -348,17 +349,22 @@ fn what_does_more_is_refused(kind: Kind) {
         "BEGIN DECLARE name VARCHAR(40) DEFAULT '{s}'; SELECT note INTO name FROM host; END",
         "BEGIN DECLARE v VARCHAR(40) DEFAULT '{s}'; SELECT name INTO v FROM host; END",
         "SET @a = (SELECT '{s}' FROM (SELECT * FROM host) x)",
+        // the alias is no row of a trigger's
+        "UPDATE host AS new SET new.name = '{s}'",
+        "UPDATE host `OLD` SET `OLD`.`name` = '{s}'",
+        "UPDATE host old JOIN plain p ON p.id = old.id SET old.name = '{s}'",
     ];
     for body in bodies {
         let body = body.replace("{s}", SECRET);
         for head in [
             "CREATE TRIGGER t BEFORE INSERT ON host FOR EACH ROW ",
+            "CREATE TRIGGER t BEFORE INSERT ON plain FOR EACH ROW ",
             "CREATE DEFINER = CURRENT_USER TRIGGER app.t BEFORE INSERT ON `app`.`host` FOR EACH ROW ",
             "CREATE PROCEDURE p() ",
             "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO ",
         ] {
             let of_row = body.contains("NEW.") || body.contains("new .");
-            if of_row && !head.contains("TRIGGER") {
+            if of_row && (!head.contains("TRIGGER") || head.contains("ON plain")) {
                 continue;
             }
             let sql = format!("{head}{body}");
@@ -395,6 +401,44 @@ fn what_does_more_is_refused(kind: Kind) {
     pair.both("INSERT INTO host (id, name, note) VALUES (7, 'd', 'e')");
     pair.same_result("SELECT id, name FROM plain ORDER BY id");
     pair.same_result("SELECT id, name, note FROM host ORDER BY id");
+    pair.nothing_leaked();
+}
+
+/// Tables without a database are the program's, wherever its name stands.
+fn programs_of_other_databases(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    pair.protected.must("CREATE DATABASE body");
+    pair.protected.must("USE body");
+    let definition = HOST.replace("{eq, range}", "ENCRYPTED FOR (eq, range)");
+    let definition = definition.replace("{}", "ENCRYPTED FOR ()");
+    pair.protected
+        .must(&definition.replace("{eq}", "ENCRYPTED FOR (eq)"));
+    pair.protected.must("USE mysql");
+    let change = format!("UPDATE host SET name = '{SECRET}'");
+    let mut heads = vec![
+        "CREATE PROCEDURE {d}.p() ",
+        "CREATE PROCEDURE IF NOT EXISTS {d}.p() ",
+        "CREATE DEFINER=event@localhost PROCEDURE {d}.p() ",
+        "CREATE DEFINER = function@localhost PROCEDURE {d}.p() ",
+        "CREATE DEFINER = trigger PROCEDURE {d}.p() ",
+        "CREATE DEFINER=package@localhost EVENT {d}.e ON SCHEDULE EVERY 1 DAY DO ",
+        "CREATE DEFINER=procedure@localhost TRIGGER {d}.t AFTER INSERT ON {d}.host FOR EACH ROW ",
+        "ALTER DEFINER=event@localhost EVENT {d}.e ON SCHEDULE EVERY 2 DAY DO ",
+        "/*!50003 CREATE*/ /*!50020 DEFINER=event@localhost*/ /*!50003 PROCEDURE {d}.p() */",
+    ];
+    if kind == Kind::MariaDb {
+        heads.push("SET STATEMENT max_statement_time = 3 FOR CREATE PROCEDURE {d}.p() ");
+        heads.push("BEGIN NOT ATOMIC CREATE PROCEDURE {d}.p() {c}; END");
+    }
+    for head in heads {
+        for database in ["app", "body"] {
+            let sql = match head.contains("{c}") {
+                true => head.replace("{c}", &change),
+                false => format!("{head}{change}"),
+            };
+            refused(&mut pair.protected, &sql.replace("{d}", database));
+        }
+    }
     pair.nothing_leaked();
 }
 

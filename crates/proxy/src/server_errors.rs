@@ -20,6 +20,8 @@ pub(crate) const UNKNOWN_KEY_COLUMN: u16 = 1072;
 pub(crate) const UNKNOWN_COLUMN_OR_KEY: u16 = 1091;
 /// `ER_TABLE_NOT_LOCKED_FOR_WRITE`
 pub(crate) const LOCKED_FOR_READING: u16 = 1099;
+/// `ER_WRONG_DB_NAME`
+pub(crate) const WRONG_DATABASE_NAME: u16 = 1102;
 /// `ER_UNKNOWN_ERROR`
 pub(crate) const UNKNOWN_ERROR: u16 = 1105;
 /// `ER_WRONG_VALUE_COUNT_ON_ROW`
@@ -37,6 +39,8 @@ pub(crate) const NO_DEFAULT: u16 = 1364;
 pub(crate) const REFERENCED_ROW: u16 = 1451;
 /// `ER_NO_REFERENCED_ROW_2`
 pub(crate) const NO_REFERENCED_ROW: u16 = 1452;
+/// MySQL's `ER_MALFORMED_PACKET`
+pub(crate) const MALFORMED_PACKET: u16 = 1835;
 /// MySQL's `ER_WRONG_VALUE`, of a constant beside a date or time.
 pub(crate) const WRONG_MOMENT: u16 = 1525;
 /// `ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT`: a warning.

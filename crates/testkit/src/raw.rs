@@ -145,10 +145,16 @@ impl RawClient {
 
     /// Prepares a statement; returns its id.
     pub fn prepare(&mut self, sql: &[u8]) -> [u8; 4] {
+        let prepared = self.try_prepare(sql);
+        prepared.unwrap_or_else(|other| panic!("{}: {other:?}", String::from_utf8_lossy(sql)))
+    }
+
+    /// The same, or what the other side says in its place.
+    pub fn try_prepare(&mut self, sql: &[u8]) -> Result<[u8; 4], Reply> {
         self.command(22, sql);
         let prepared = match self.read() {
             Reply::Packet(prepared) => prepared,
-            other => panic!("{}: {other:?}", String::from_utf8_lossy(sql)),
+            other => return Err(other),
         };
         // Definitions of the parameters and of the columns, an EOF after each, if there are any.
         for count in [&prepared[7..9], &prepared[5..7]] {
@@ -156,7 +162,7 @@ impl RawClient {
                 self.until_eof();
             }
         }
-        prepared[1..5].try_into().expect("four bytes")
+        Ok(prepared[1..5].try_into().expect("four bytes"))
     }
 
     /// Reads up to an EOF packet.

@@ -14,6 +14,7 @@ pub const LIKE: &str = "select like odd constants";
 pub const LIMIT: &str = "select with odd limits";
 pub const UPDATE: &str = "update with odd constants";
 pub const INSERT: &str = "insert of odd constants";
+pub const UPSERT: &str = "insert of odd constants, or update with them";
 pub const DELETE: &str = "delete by odd constants";
 
 /// Any of them.
@@ -253,9 +254,24 @@ fn limit(random: &mut Random, tables: &[Table], number: usize) -> Statement {
 fn update(random: &mut Random, tables: &[Table], number: usize) -> Statement {
     let table = &tables[number];
     let mut pieces = vec![sql(&format!("UPDATE {} SET ", table.name))];
+    pieces.extend(assignments(random, table, number));
+    match random.chance(65) {
+        true => pieces.extend(super::conditions::by_id(random, (number, 0))),
+        false => condition(random, table, number, &mut pieces),
+    }
+    pieces.push(sql(" ORDER BY id"));
+    statement(UPDATE, pieces)
+}
+
+/// `c = 'odd'`, once or twice, of columns whose values need not be unique.
+fn assignments(random: &mut Random, table: &Table, number: usize) -> Vec<Piece> {
     let free: Vec<usize> = (1..table.columns.len())
         .filter(|&i| !table.is_unique(&table.columns[i].name) && !table.columns[i].on_update)
         .collect();
+    if free.is_empty() {
+        return vec![sql("id = id")];
+    }
+    let mut pieces = Vec::new();
     let count = 1 + random.below(2);
     for (n, at) in random.sample(free.len(), count).into_iter().enumerate() {
         let index = free[at];
@@ -264,15 +280,7 @@ fn update(random: &mut Random, tables: &[Table], number: usize) -> Statement {
         pieces.push(sql(&format!("{comma}{} = ", column.name)));
         pieces.push(Piece::Constant(constant(random, column), (number, index)));
     }
-    if free.is_empty() {
-        pieces.push(sql("id = id"));
-    }
-    match random.chance(65) {
-        true => pieces.extend(super::conditions::by_id(random, (number, 0))),
-        false => condition(random, table, number, &mut pieces),
-    }
-    pieces.push(sql(" ORDER BY id"));
-    statement(UPDATE, pieces)
+    pieces
 }
 
 fn delete(random: &mut Random, tables: &[Table], number: usize) -> Statement {
@@ -289,6 +297,10 @@ fn insert(random: &mut Random, tables: &[Table], number: usize) -> Step {
     let mut insert = writes::plain_insert(random, table, number, 1, true);
     insert.label = Some(INSERT);
     insert.verb = random.pick(&["INSERT", "INSERT IGNORE", "INSERT"]);
+    if random.chance(40) {
+        insert.label = Some(UPSERT);
+        insert.on_duplicate = assignments(random, table, number);
+    }
     for (literal, (_, index)) in insert.rows[0].iter_mut().zip(&insert.columns) {
         if *index > 0 && random.chance(50) {
             *literal = constant(random, &table.columns[*index]);

@@ -10,7 +10,7 @@ use super::{temporal, writes};
 use onionskin_testkit::Kind;
 
 /// The labels of the kinds: a run of ordinary length meets each of them.
-pub const LABELS: [&str; 28] = [
+pub const LABELS: [&str; 29] = [
     assigned_twice::UPDATE,
     assigned_twice::MET,
     mixed::QUERY,
@@ -30,6 +30,7 @@ pub const LABELS: [&str; 28] = [
     odd::LIMIT,
     odd::UPDATE,
     odd::INSERT,
+    odd::UPSERT,
     odd::DELETE,
     own_table::UPDATE,
     own_table::DELETE,

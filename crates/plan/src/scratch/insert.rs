@@ -214,10 +214,10 @@ fn met_rows(
         return Ok(None);
     };
     let table = &new.table;
+    upsert::refuse_ambiguous(list, query, &found.references)?;
     if upsert::is_simple(planner, list, table) {
         return Ok(None);
     }
-    upsert::refuse_ambiguous(list, query, &found.references)?;
     let mut indexes = new.columns.iter().map(|c| c.index);
     if indexes.any(|i| table.columns[i].generated) {
         return NotUnderstood::GeneratedValue.refuse();

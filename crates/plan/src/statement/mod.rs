@@ -54,6 +54,7 @@ pub(crate) use self::rows::query_behind;
 use self::rows::{explained, on_scratch, planned};
 use self::set_statement::{is_set_statement, set_statement};
 use self::show::show;
+pub(crate) use self::words::is_one_of;
 use self::words::{
     defines, defines_view, first_words, hides_by_name, is_analyze, is_by_name, is_describe,
     is_idle_comment, manages_accounts, only_names, relayed_by_table_name, word_is,
@@ -117,6 +118,8 @@ pub fn plan(request: &Request) -> Outcome {
     let doubt = missing::doubt(request, &tokens, &names, facts.question.asks());
     let is_near = !near.is_empty();
     let hides_query = nested::holds_query(request.sql, &tokens, request.settings.lex);
+    let hides_values =
+        is_near && nested::holds_condition(request.sql, &tokens, request.settings.lex, &near);
     // far from all protected tables nothing is parsed
     let levels = match near.is_empty() && defines != Defines::Names {
         true => 0,
@@ -143,6 +146,15 @@ pub fn plan(request: &Request) -> Outcome {
         };
         if hides_query && is_sent {
             return refuse(&errors::STATEMENT, "a query in a statement of this kind");
+        }
+        // those of GRANT have the columns' other names
+        let is_kept = matches!(
+            decided.0,
+            Action::Relay | Action::Server { .. } | Action::ByName(_)
+        );
+        if hides_values && is_kept && !program {
+            let about = "a value beside a protected column in a statement of this kind";
+            return refuse(&errors::STATEMENT, about);
         }
         if let Action::Relay = decided.0 {
             definition?;

@@ -2,17 +2,17 @@
 
 use onionskin_schema::TableName;
 
-use super::nested::holds_query;
-use super::words::{first_words, flattened, is_by_name, keeps_diagnostics, word_is};
+use super::nested::{holds_names, holds_query};
+use super::words::{first_words, flattened, is_by_name, is_one_of, keeps_diagnostics, word_is};
+use crate::lex::executable;
 use crate::lex::{LexError, LexMode, Token, TokenKind};
-use crate::lex::{executable, is_compound};
 use crate::named::{NamedTable, tables_named, tables_of_rows};
 use crate::planner::{Planner, Request, identifier};
 use crate::request::COLLATION;
 
 /// Words that cannot be a table's name without quotes.
 pub(super) fn is_reserved(word: &str) -> bool {
-    const WORDS: [&str; 74] = [
+    const WORDS: [&str; 73] = [
         "add",
         "all",
         "alter",
@@ -31,7 +31,6 @@ pub(super) fn is_reserved(word: &str) -> bool {
         "constraint",
         "create",
         "cross",
-        "database",
         "default",
         "delete",
         "desc",
@@ -132,9 +131,11 @@ pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<Tabl
     let mut found = Vec::new();
     let database = request.settings.database.as_deref();
     let words = first_words(request.sql, tokens, 3);
-    // a query in such a statement is an error to every server, and its constants are the table's
+    // a query or a condition in such a statement is an error to every server, and its constants are
+    // the table's
     if names_nothing(request, tokens, &words)
         && !holds_query(request.sql, tokens, request.settings.lex)
+        && !holds_names(request.sql, tokens, request.settings.lex)
     {
         return Ok(found);
     }
@@ -146,15 +147,21 @@ pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<Tabl
         &mut found,
     )?;
     joined(request.sql, tokens, request.settings.lex, &mut found)?;
-    let is_definition = word_is(&words, 0, "create") || word_is(&words, 0, "alter");
-    if (is_definition
-        || tokens
-            .first()
-            .is_some_and(|t| t.kind == TokenKind::Executable))
+    let may_define = |t: &Token| {
+        t.kind == TokenKind::Executable || is_one_of(request.sql, t, &["create", "alter"])
+    };
+    if tokens.iter().any(may_define)
         && let Some(all) = flattened(request.sql, tokens, request.settings.lex)
-        && is_compound(request.sql, &all)
     {
-        for database in program_databases(request.sql, &all) {
+        let mut databases = program_databases(request.sql, &all);
+        let is_comment = |t: &Token| t.kind == TokenKind::Executable;
+        if tokens.iter().any(is_comment) && !databases.is_empty() {
+            databases = qualifiers(request.sql, &all);
+        }
+        if databases.len() > MAX_DATABASES {
+            return Err(LexError::TooManyNames(MAX_NAMES));
+        }
+        for database in databases {
             names(request.sql, &all, Some(&database), &mut found)?;
         }
     }
@@ -176,38 +183,62 @@ pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<Tabl
 
 /// Kinds of stored programs.
 const PROGRAMS: [&str; 5] = ["procedure", "function", "trigger", "event", "package"];
+/// Databases that a text's programs may be of.
+const MAX_DATABASES: usize = 64;
 /// Tokens before the program's name, or its trigger's table.
 const PROGRAM_HEAD: usize = 40;
 
 /// The databases that names without one may be of in a stored program, besides the session's: its
-/// own, or that of its trigger's table.
+/// own, or that of its trigger's table. What the text is need not be certain: each database counts
+/// that stands where a program's may.
 pub(super) fn program_databases(sql: &[u8], all: &[Token]) -> Vec<String> {
     const BETWEEN: [&str; 4] = ["body", "if", "not", "exists"];
-    let is = |at: usize, words: &[&str]| {
-        let token = all.get(at);
-        token.is_some_and(|t| words.iter().any(|word| t.is_word(sql, word)))
+    let defines = |t: &Token| is_one_of(sql, t, &["create", "alter"]);
+    let Some(first) = all.iter().position(defines) else {
+        return Vec::new();
     };
-    let qualifier = |mut at: usize| {
-        while is(at, &BETWEEN) {
-            at += 1;
-        }
+    let qualifier = |at: usize| {
         let name = identifier(sql, all.get(at)?)?;
         all.get(at + 1)?.is(b'.').then_some(name)
     };
-    let Some(kind) = (0..PROGRAM_HEAD).find(|at| is(*at, &PROGRAMS)) else {
-        return Vec::new();
-    };
-    let places = std::iter::once(kind + 1).chain(trigger_table(sql, all));
-    places.filter_map(qualifier).collect()
+    let mut found = Vec::new();
+    for kind in (first..all.len()).filter(|at| is_one_of(sql, &all[*at], &PROGRAMS)) {
+        // a database may have the name of any of these words
+        let is_between = |at: &usize| all.get(*at).is_some_and(|t| is_one_of(sql, t, &BETWEEN));
+        let words = (kind + 1..).take_while(is_between).count();
+        let behind = (kind + 1..=kind + 1 + words).chain(table_behind(sql, all, kind));
+        found.extend(behind.filter_map(qualifier));
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// All names that stand before a dot: of executable comments it is not known which ones a server
+/// reads, and so not which name is the program's.
+fn qualifiers(sql: &[u8], all: &[Token]) -> Vec<String> {
+    let pairs = all.windows(2).filter(|pair| pair[1].is(b'.'));
+    let mut found: Vec<String> = pairs.filter_map(|pair| identifier(sql, &pair[0])).collect();
+    found.sort();
+    found.dedup();
+    found
 }
 
 /// Where the name of a trigger's own table stands in CREATE TRIGGER. `None` of other programs.
 pub(super) fn trigger_table(sql: &[u8], all: &[Token]) -> Option<usize> {
-    let is = |at: &usize, word: &str| all.get(*at).is_some_and(|t| t.is_word(sql, word));
-    let kind = (0..PROGRAM_HEAD).find(|at| PROGRAMS.iter().any(|word| is(at, word)))?;
-    let mut behind = kind..kind + PROGRAM_HEAD;
-    let on = behind.find(|at| is(at, "on"));
-    on.filter(|_| is(&kind, "trigger")).map(|on| on + 1)
+    // an account may have the name of a kind of program
+    let is_account = |at: usize| at > 0 && all[at - 1].is(b'=');
+    let is_kind = |at: &usize| is_one_of(sql, &all[*at], &PROGRAMS) && !is_account(*at);
+    let kind = (0..all.len().min(PROGRAM_HEAD)).find(is_kind)?;
+    table_behind(sql, all, kind)
+}
+
+/// Where the name stands that is behind ON in a trigger's head.
+fn table_behind(sql: &[u8], all: &[Token], kind: usize) -> Option<usize> {
+    let mut behind = (kind..all.len()).take(PROGRAM_HEAD);
+    let on = behind.find(|at| all[*at].is_word(sql, "on"));
+    on.filter(|_| all[kind].is_word(sql, "trigger"))
+        .map(|on| on + 1)
 }
 
 /// The tables that a statement names; `None` where it is not understood. The tree is made of the

@@ -3,13 +3,25 @@
 //! A definition, a statement about accounts or `KILL` is told by a few of its words, and goes to
 //! the server. A query may stand in it all the same: `ALTER TABLE p ADD CHECK (v <> (SELECT …))`.
 //! The server refuses it, and has its constants in its log by then. So what is read by a few words
-//! may hold no query with values, as long as any of its names is that of a protected table.
+//! may hold no query with values, as long as any of its names is that of a protected table. Neither
+//! may it hold a value and the name of a protected column: `GRANT … TO app WHERE name = 'x'`.
 
-use super::words::{flattened, is_one_of};
+use std::sync::Arc;
+
+use onionskin_schema::Table;
+
+use super::words::{flattened, is_one_of, may_be_one_name};
 use crate::lex::{LexMode, Token, TokenKind};
+use crate::planner::identifier;
 
 /// Words that a query begins with.
 const QUERIES: [&str; 4] = ["select", "table", "values", "with"];
+
+/// Words that conditions and rows of values begin with.
+const CONDITIONS: [&str; 4] = ["where", "having", "values", "value"];
+
+/// Words that statements with values begin with.
+const CHANGES: [&str; 5] = ["insert", "replace", "update", "delete", "where"];
 
 /// Words of statements that are read as a whole where they are near protected tables, their queries
 /// too.
@@ -20,15 +32,18 @@ const READ: [&str; 16] = [
 
 /// [`has_query`] of a statement that may have executable comments.
 pub(super) fn holds_query(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
-    let is_comment = |token: &Token| token.kind == TokenKind::Executable;
-    match tokens.iter().any(is_comment) {
-        true => flattened(sql, tokens, mode).is_some_and(|all| has_query(sql, &all)),
-        false => has_query(sql, tokens),
-    }
+    in_all(sql, tokens, mode, |all| has_query(sql, all))
 }
 
 /// Whether a query with values stands in a statement that is told by a few words.
 pub(super) fn has_query(sql: &[u8], all: &[Token]) -> bool {
+    is_told_by_words(sql, all)
+        && all.iter().any(is_value)
+        && opens_query(sql, in_definition(sql, all))
+}
+
+/// Whether a statement is told by a few words, whatever else stands in it.
+fn is_told_by_words(sql: &[u8], all: &[Token]) -> bool {
     let Some(first) = all.first() else {
         return false;
     };
@@ -37,10 +52,76 @@ pub(super) fn has_query(sql: &[u8], all: &[Token]) -> bool {
     let is_about_words = (is(0, &["set"])
         && all.iter().take(4).any(|t| t.is_word(sql, "transaction")))
         || (is(0, &["analyze"]) && all.iter().take(3).any(|t| t.is_word(sql, "table")));
-    let is_value = |token: &Token| matches!(token.kind, TokenKind::Literal(_));
-    (!is_read || is_about_words)
-        && all.iter().any(is_value)
-        && opens_query(sql, in_definition(sql, all))
+    !is_read || is_about_words
+}
+
+/// Whether a value stands beside the name of a protected column of these tables, or beside a word
+/// that conditions and rows begin with, in a statement that is told by a few words.
+pub(super) fn holds_condition(
+    sql: &[u8],
+    tokens: &[Token],
+    mode: LexMode,
+    near: &[Arc<Table>],
+) -> bool {
+    in_all(sql, tokens, mode, |all| has_condition(sql, all, near))
+}
+
+/// Whether a value stands in a statement, and a name behind a table's name or a word that begins
+/// another statement.
+pub(super) fn holds_names(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
+    let is_name = |token: &Token| matches!(token.kind, TokenKind::Word | TokenKind::Quoted);
+    let is_qualified = |t: &[Token]| is_name(&t[0]) && t[1].is(b'.') && is_name(&t[2]);
+    // REPLACE( is a function
+    let changes = |t: &[Token]| is_one_of(sql, &t[0], &CHANGES) && !t[1].is(b'(');
+    in_all(sql, tokens, mode, |all| {
+        all.iter().any(is_value)
+            && (all.windows(3).any(is_qualified) || all.windows(2).skip(1).any(changes))
+    })
+}
+
+/// What is so of a statement's tokens, those of executable comments in their places.
+fn in_all(sql: &[u8], tokens: &[Token], mode: LexMode, is: impl Fn(&[Token]) -> bool) -> bool {
+    let is_comment = |token: &Token| token.kind == TokenKind::Executable;
+    match tokens.iter().any(is_comment) {
+        true => flattened(sql, tokens, mode).is_some_and(|all| is(&all)),
+        false => is(tokens),
+    }
+}
+
+fn is_value(token: &Token) -> bool {
+    matches!(token.kind, TokenKind::Literal(_))
+}
+
+fn has_condition(sql: &[u8], all: &[Token], near: &[Arc<Table>]) -> bool {
+    let mut all = all;
+    let is = |at: usize, words: &[&str]| all.get(at).is_some_and(|t| is_one_of(sql, t, words));
+    // definitions have readers of their own, but for those of accounts and databases
+    let is_definition =
+        is(0, &["create", "alter"]) && !is(1, &["user", "role", "database", "schema"]);
+    if !is_told_by_words(sql, all) || is_definition {
+        return false;
+    }
+    // these name columns before ON
+    if all
+        .first()
+        .is_some_and(|t| is_one_of(sql, t, &["grant", "revoke"]))
+    {
+        let on = all.iter().position(|t| t.is_word(sql, "on"));
+        all = on.map_or(all, |on| &all[on..]);
+    }
+    if !all.iter().any(is_value) {
+        return false;
+    }
+    let begins = |token: &Token| is_one_of(sql, token, &CONDITIONS);
+    let is_protected = |token: &Token| {
+        let is_name = matches!(token.kind, TokenKind::Word | TokenKind::Quoted);
+        let name = identifier(sql, token).filter(|_| is_name);
+        name.is_some_and(|name| {
+            let mut columns = near.iter().flat_map(|table| table.protected_columns());
+            columns.any(|(column, _)| may_be_one_name(&column.name, &name))
+        })
+    };
+    all.iter().any(|token| begins(token) || is_protected(token))
 }
 
 /// Whether a query in parentheses begins among these words.

@@ -4,7 +4,7 @@
 //! program makes itself does not: common tables, and temporary ones. A text that the program
 //! prepares is read for tables as well.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use onionskin_schema::TableName;
@@ -71,7 +71,9 @@ fn tables_by_place(
             continue;
         };
         let is_keyword = token.kind == TokenKind::Word && is_reserved(&word);
-        if !is_keyword && !own.hides(&word, at) {
+        let is_changed =
+            at > 0 && (all[at - 1].is_word(sql, "into") || is_one_of(sql, &all[at - 1], &CHANGES));
+        if !is_keyword && !own.hides(&word, at, is_changed) {
             let of = |database: &String| named(sql, all, at, Some(database));
             tables.extend(databases.iter().filter_map(of));
             // TYPE OF has a column behind the table
@@ -129,6 +131,19 @@ fn tables_in_texts(
     tables
 }
 
+/// Words that the table stands behind which a statement changes, or INTO.
+const CHANGES: [&str; 9] = [
+    "insert",
+    "replace",
+    "ignore",
+    "low_priority",
+    "high_priority",
+    "delayed",
+    "quick",
+    "delete",
+    "truncate",
+];
+
 /// Where a table may stand in the tokens of a program.
 struct Places {
     /// For each open parenthesis: whether tables stand between commas in it, and whether it is a
@@ -148,17 +163,6 @@ impl Places {
     /// Whether a table may stand at this token. Asked for each token in its turn.
     fn stands(&mut self, sql: &[u8], all: &[Token], at: usize) -> bool {
         const LISTS: [&str; 4] = ["from", "join", "straight_join", "update"];
-        const CHANGES: [&str; 9] = [
-            "insert",
-            "replace",
-            "ignore",
-            "low_priority",
-            "high_priority",
-            "delayed",
-            "quick",
-            "delete",
-            "truncate",
-        ];
         const ENDS: [&str; 12] = [
             "where",
             "set",
@@ -202,6 +206,9 @@ impl Places {
             stands = before > 0 && word(before - 1, &CHANGES);
         } else if word(before, &["on"]) {
             stands = is_of_definition(sql, &all[..before]);
+        } else if word(before, &["oj"]) {
+            // ODBC's {oj t LEFT JOIN …}
+            stands = before > 0 && all[before - 1].is(b'{');
         } else if word(before, &["of"]) {
             // MariaDB: a variable of the type of a column or a row
             stands = before > 0 && word(before - 1, &["type"]);
@@ -236,16 +243,22 @@ fn is_of_definition(sql: &[u8], before: &[Token]) -> bool {
 
 /// The names that a program makes itself, in small letters, and the tokens in which they are meant.
 #[derive(Default)]
-struct Own(HashMap<String, Vec<Range<usize>>>);
+struct Own {
+    temporary: HashSet<String>,
+    common: HashMap<String, Vec<Range<usize>>>,
+}
 
 impl Own {
-    fn hides(&self, name: &str, at: usize) -> bool {
-        let places = self.0.get(&name.to_ascii_lowercase());
-        places.is_some_and(|places| places.iter().any(|place| place.contains(&at)))
+    /// Whether a name means what the program makes. What is changed is no common table.
+    fn hides(&self, name: &str, at: usize, is_changed: bool) -> bool {
+        let name = name.to_ascii_lowercase();
+        let places = self.common.get(&name).filter(|_| !is_changed);
+        self.temporary.contains(&name)
+            || places.is_some_and(|places| places.iter().any(|place| place.contains(&at)))
     }
 
-    fn add(&mut self, name: &str, place: Range<usize>) {
-        let places = self.0.entry(name.to_ascii_lowercase()).or_default();
+    fn add_common(&mut self, name: &str, place: Range<usize>) {
+        let places = self.common.entry(name.to_ascii_lowercase()).or_default();
         if places.last() != Some(&place) {
             places.push(place);
         }
@@ -263,14 +276,16 @@ fn defined(sql: &[u8], all: &[Token]) -> Own {
             let Some(name) = identifier(sql, &part[at]) else {
                 continue;
             };
-            let before = &part[at.saturating_sub(5)..at];
-            let is_temporary = before
-                .windows(2)
-                .any(|pair| pair[0].is_word(sql, "temporary") && pair[1].is_word(sql, "table"));
+            let before = &part[at.saturating_sub(6)..at];
+            let is_temporary = before.windows(3).any(|three| {
+                is_one_of(sql, &three[0], &["create", "replace"])
+                    && three[1].is_word(sql, "temporary")
+                    && three[2].is_word(sql, "table")
+            });
             if is_temporary {
-                own.add(&name, 0..all.len());
+                own.temporary.insert(name.to_ascii_lowercase());
             } else if is_common_table(sql, part, at) {
-                own.add(&name, place.clone());
+                own.add_common(&name, place.clone());
             }
         }
     }

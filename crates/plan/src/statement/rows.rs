@@ -15,6 +15,7 @@ use sqlparser::ast::{
 use super::Decided;
 use super::into::{blank_into, kept_by_the_server, not_on_the_server};
 use super::near::candidates;
+use super::words::is_one_of;
 use crate::errors::{self, NotUnderstood};
 use crate::lex::{Token, TokenKind};
 use crate::parse;
@@ -444,6 +445,9 @@ pub(super) fn explained<'a>(
     {
         return NotUnderstood::ExplainWithLiteral.refuse();
     }
+    if !are_options(sql, &tokens[..at]) {
+        return NotUnderstood::Clause("EXPLAIN").refuse();
+    }
     let runs = tokens[..at].iter().any(|t| t.is_word(sql, "analyze"));
     if runs && !may_run(request, &tokens[..at], &tokens[at..]) {
         return NotUnderstood::Analyze.refuse();
@@ -495,4 +499,27 @@ pub(super) fn explained<'a>(
         other => return Ok((other, Some(planner))),
     }
     Ok((Action::Server { text, result: None }, Some(planner)))
+}
+
+/// Whether EXPLAIN or one of its like, and what may stand between it and the statement, are all of
+/// these words.
+fn are_options(sql: &[u8], words: &[Token]) -> bool {
+    const FLAGS: [&str; 3] = ["extended", "partitions", "analyze"];
+    let is = |at: usize, list: &[&str]| words.get(at).is_some_and(|t| is_one_of(sql, t, list));
+    let is_sign = |at: usize| usize::from(words.get(at).is_some_and(|t| t.is(b'=')));
+    let mut at = 1;
+    while at < words.len() {
+        at += match () {
+            () if is(at, &FLAGS) => 1,
+            () if is(at, &["format"]) => 2 + is_sign(at + 1),
+            () if is(at, &["into"]) && words[at + 1..].first().is_some_and(is_variable) => 2,
+            () if is(at, &["for"]) && is(at + 1, &["schema", "database"]) => 3,
+            () => return false,
+        };
+    }
+    at == words.len()
+}
+
+fn is_variable(token: &Token) -> bool {
+    token.kind == TokenKind::Variable
 }

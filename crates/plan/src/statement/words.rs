@@ -237,7 +237,7 @@ pub(super) fn is_idle_comment(sql: &[u8], token: &Token) -> bool {
 }
 
 /// Whether a token is one of these words.
-pub(super) fn is_one_of(sql: &[u8], token: &Token, words: &[&str]) -> bool {
+pub(crate) fn is_one_of(sql: &[u8], token: &Token, words: &[&str]) -> bool {
     words.iter().any(|word| token.is_word(sql, word))
 }
 
@@ -278,4 +278,11 @@ pub(super) fn flattened(sql: &[u8], outer: &[Token], mode: LexMode) -> Option<Ve
         }
     }
     Some(all)
+}
+
+/// Whether two names may be one to a server. It knows more about letters: `é` is `E`.
+pub(super) fn may_be_one_name(a: &str, b: &str) -> bool {
+    let is_same =
+        |(a, b): (char, char)| !a.is_ascii() || !b.is_ascii() || a.eq_ignore_ascii_case(&b);
+    a.chars().count() == b.chars().count() && a.chars().zip(b.chars()).all(is_same)
 }

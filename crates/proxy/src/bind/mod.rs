@@ -46,7 +46,7 @@ use onionskin_value::{Context, Warning};
 
 pub(crate) use self::buffers::{Buffers, Kept, LookedUp};
 pub(crate) use self::given::default_of_definition;
-pub(crate) use self::moments::check_moments;
+pub(crate) use self::moments::{Moments, check_moments};
 pub(crate) use self::new_values::{NewValue, assigned_constants, stored_columns};
 pub(crate) use self::parameters::{FromVariable, PlainParameters, check_letters};
 pub(crate) use self::plain_value::{PlainColumn, PlainValue};

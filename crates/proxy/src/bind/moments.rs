@@ -7,6 +7,8 @@
 //! compared with a column by itself. Directly beside a column of dates and times all of them mean
 //! the same. Where they may not, the statement is refused.
 
+use std::ops::Range;
+
 use onionskin_plan::lex::{self, Token, TokenKind};
 use onionskin_plan::{Literal, LiteralKind, errors};
 use onionskin_schema::Column;
@@ -27,6 +29,8 @@ struct Moment {
     /// Whether it was bound as a TIMESTAMP.
     is_timestamp: bool,
     has_fraction: bool,
+    /// It has no date. Servers store 0 in a column of numbers then, and a literal is a text.
+    is_zero: bool,
 }
 
 impl Binder<'_> {
@@ -50,13 +54,22 @@ impl Binder<'_> {
     }
 }
 
+/// Which of a statement's dates and times are meant.
+pub(crate) enum Moments {
+    All,
+    /// All, and the statement gives values to rows by their places.
+    OfRows,
+    /// Those in a part of its text.
+    In(Range<usize>),
+}
+
 /// Refuses dates and times that are bound to parameters, where literals in their place may be
-/// something else. `inserts` says that the statement gives values to rows by their places.
+/// something else.
 pub(crate) fn check_moments(
     keyed: &KeyedPlan,
     values: Values,
     state: &State,
-    inserts: bool,
+    which: Moments,
 ) -> Outcome<()> {
     if !values.params.iter().any(|p| Moment::of(p).is_some()) {
         return Ok(());
@@ -74,11 +87,16 @@ pub(crate) fn check_moments(
         let Some(moment) = Moment::of(param) else {
             continue;
         };
+        if let Moments::In(part) = &which
+            && !part.contains(&literal.start)
+        {
+            continue;
+        }
         let Some(at) = around.place(literal.start) else {
             return Err(unlike());
         };
         let is_stored = || {
-            inserts
+            matches!(which, Moments::OfRows)
                 && around.is_value_of_row(at)
                 && plain().all(|column| moment.is_stored_alike(column))
         };
@@ -97,15 +115,16 @@ fn unlike() -> Failure {
 
 impl Moment {
     fn of(param: &Param) -> Option<Moment> {
-        let (is_time, has_fraction) = match param.value {
-            BinaryValue::DateTime(d) => (false, d.microsecond > 0),
-            BinaryValue::Time(t) => (true, t.microseconds > 0),
+        let (is_time, has_fraction, is_zero) = match param.value {
+            BinaryValue::DateTime(d) => (false, d.microsecond > 0, (d.month, d.day) == (0, 0)),
+            BinaryValue::Time(t) => (true, t.microseconds > 0, false),
             _ => return None,
         };
         Some(Moment {
             is_time,
             is_timestamp: param.ty.kind == ColumnType::TIMESTAMP,
             has_fraction,
+            is_zero,
         })
     }
 
@@ -120,8 +139,8 @@ impl Moment {
         let beside = around.column_beside(at);
         beside.is_some_and(|beside| match family {
             // a TIMESTAMP among others is converted at another time
-            Family::MariaDb => !(beside.in_list && self.is_timestamp),
-            Family::MySql => all_columns(keyed, beside.column, |column| self.is_of(column)),
+            Family::MariaDb if !self.is_zero => !(beside.in_list && self.is_timestamp),
+            _ => all_columns(keyed, beside.column, |column| self.is_of(column)),
         })
     }
 

@@ -270,7 +270,10 @@ impl<'a> Values<'a> {
             BinaryValue::Null => out.extend_from_slice(b"NULL"),
             BinaryValue::Int(v) => out.extend_from_slice(v.to_string().as_bytes()),
             BinaryValue::UInt(v) => out.extend_from_slice(v.to_string().as_bytes()),
-            BinaryValue::Float(v) => out.extend_from_slice(format!("{v:e}").as_bytes()),
+            // servers take it for the double of the same value
+            BinaryValue::Float(v) => {
+                out.extend_from_slice(format!("{:e}", f64::from(v)).as_bytes());
+            }
             BinaryValue::Double(v) => out.extend_from_slice(format!("{v:e}").as_bytes()),
             BinaryValue::Bytes(bytes) if is_decimal(param.ty.kind, bytes) => {
                 out.extend_from_slice(bytes);
@@ -278,6 +281,8 @@ impl<'a> Values<'a> {
                     out.push(b'.');
                 }
             }
+            // a number to servers, whatever stands in it
+            BinaryValue::Bytes(_) if is_decimal_type(param.ty.kind) => return Err(unclear()),
             BinaryValue::Bytes(bytes) => {
                 return put_string(bytes, Some(param.ty.kind), state, out);
             }
@@ -359,10 +364,14 @@ fn is_blob(kind: ColumnType) -> bool {
     )
 }
 
+fn is_decimal_type(kind: ColumnType) -> bool {
+    matches!(kind, ColumnType::DECIMAL | ColumnType::NEWDECIMAL)
+}
+
 /// Whether a parameter is a decimal number that is written as a literal would be.
 fn is_decimal(kind: ColumnType, bytes: &[u8]) -> bool {
     let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
-    matches!(kind, ColumnType::DECIMAL | ColumnType::NEWDECIMAL)
+    is_decimal_type(kind)
         && digits.first().is_some_and(u8::is_ascii_digit)
         && digits.iter().all(|b| b.is_ascii_digit() || *b == b'.')
         && digits.iter().filter(|b| **b == b'.').count() <= 1
@@ -393,6 +402,8 @@ fn put_string(
         put_quoted(bytes, mode, out);
         return Ok(());
     }
+    // without the name of its set it would be a number beside numbers
+    out.extend_from_slice(b"_binary ");
     put_hex(bytes, out);
     Ok(())
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{Action, Piece, Template, Text, errors};
 use onionskin_value::Family;
-use onionskin_wire::ColumnType;
+use onionskin_wire::binary_value::{DateTime, Time};
 use onionskin_wire::messages::{ComStmtExecute, CursorType, ExecuteWriter, Param};
+use onionskin_wire::{BinaryValue, ColumnType};
 
 use super::{Indexed, Statement};
 use crate::bind::Values;
@@ -15,6 +16,7 @@ use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome, too_long};
 use crate::exchange::Question;
 use crate::finish::lacks_index;
+use crate::server_errors::MALFORMED_PACKET;
 use crate::session::{Execution, Protocol, Session, Way};
 
 impl Session {
@@ -176,10 +178,14 @@ impl Session {
         let head = head.map_err(Failure::Client)?;
         let long = &statement.long;
         let is_long = |param: usize| long.get(param).is_some_and(Option::is_some);
-        let params: Vec<Param> = head
+        let mut params: Vec<Param> = head
             .params(&statement.types, is_long)
             .collect::<Result<_, _>>()
             .map_err(Failure::Client)?;
+        if !is_relayed {
+            must_be_bindable(&params)?;
+            without_times(&mut params, self.state.family)?;
+        }
         let values = Values {
             sql: &statement.sql,
             literals: &statement.template.literals,
@@ -188,7 +194,6 @@ impl Session {
             from_variables: &[],
         };
         if !is_relayed {
-            must_be_bindable(&params)?;
             self.must_bind_alike(&statement.setting, &values)?;
         }
         let opener = self.run(&Execution {
@@ -325,10 +330,51 @@ pub(super) fn text_at_server(action: &Action) -> Option<&Text> {
     }
 }
 
-/// Refuses parameters of types that only results have, such as YEAR. MySQL calls them wrong.
+/// Takes the time of day out of parameters that are dates. MariaDB does not read it, and to MySQL
+/// such a packet is malformed.
+fn without_times(params: &mut [Param], family: Family) -> Outcome<()> {
+    for param in params.iter_mut().filter(|p| p.ty.kind == ColumnType::DATE) {
+        let BinaryValue::DateTime(date) = param.value else {
+            continue;
+        };
+        let alone = DateTime {
+            hour: 0,
+            minute: 0,
+            second: 0,
+            microsecond: 0,
+            ..date
+        };
+        if alone != date && family == Family::MySql {
+            return Err(Failure::Server {
+                code: MALFORMED_PACKET,
+                state: *b"HY000",
+                message: b"Malformed communication packet.".to_vec(),
+            });
+        }
+        param.value = BinaryValue::DateTime(alone);
+    }
+    Ok(())
+}
+
+/// Refuses a negative time of zero, which servers store in texts and which no literal is, and
+/// parameters of types that only results have, such as YEAR. MySQL calls them wrong.
 /// MariaDB takes NULL for such a parameter without reading its bytes, and takes these bytes for the
 /// next parameter.
 fn must_be_bindable(params: &[Param]) -> Outcome<()> {
+    let is_minus_zero = |param: &Param| match param.value {
+        BinaryValue::Time(t) => {
+            let minus_zero = Time {
+                negative: true,
+                ..Time::default()
+            };
+            t == minus_zero
+        }
+        _ => false,
+    };
+    if params.iter().any(is_minus_zero) {
+        let about = "a negative time of zero as a parameter";
+        return Err(Failure::refused(&errors::VALUE, about));
+    }
     let is_bindable = |param: &Param| {
         matches!(
             param.ty.kind,

@@ -14,7 +14,7 @@ use onionskin_wire::messages::ColumnDefinition;
 
 use super::engine::{Engine, ours, wire};
 use super::settings;
-use crate::bind::{Values, check_letters, check_moments, put_quoted};
+use crate::bind::{Moments, Values, check_letters, check_moments, put_quoted};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::hex::put_hex;
@@ -24,14 +24,19 @@ use crate::session::Session;
 const MAX_LOOKS: usize = 4;
 /// Columns of one SELECT.
 const AT_ONCE: usize = 500;
+/// The collation of binary strings.
+const BINARY: u16 = 63;
 
 impl Session {
     /// Runs a statement whose plan is [`Action::Compute`]. `values` holds the parameters of a
     /// prepared one.
     pub fn compute_and_run(&mut self, keyed: &KeyedPlan, values: Values) -> Outcome<()> {
         self.must_mean_the_same(keyed, values)?;
-        let inserts = matches!(keyed.plan.facts.verb, Verb::Insert | Verb::Replace);
-        check_moments(keyed, values, &self.state, inserts)?;
+        let moments = match keyed.plan.facts.verb {
+            Verb::Insert | Verb::Replace => Moments::OfRows,
+            _ => Moments::All,
+        };
+        check_moments(keyed, values, &self.state, moments)?;
         check_letters(keyed, values, &self.state, |c| c.protection.is_none())?;
         let sql = self.without_parameters(values)?;
         let sql = self.with_computed(&sql)?;
@@ -135,9 +140,17 @@ impl Session {
             renamed: Vec::new(),
             finds_more: false,
         };
-        if self.state.client_charset.is_none() {
+        let Some(charset) = self.state.client_charset else {
             let about = "character_set_client";
             return Err(Failure::refused(&errors::CHARACTER_SET, about));
+        };
+        // what is no character is shown as one
+        if texts
+            .iter()
+            .any(|text| charset.valid_prefix(text) < text.len())
+        {
+            let about = "a text that is not well-formed in its character set";
+            return Err(Failure::refused(&errors::VALUE, about));
         }
         self.with_engine(&nothing, |session, engine| {
             let server = &mut session.server;
@@ -184,6 +197,7 @@ impl Session {
                 {
                     literals.push(match (whole, cell) {
                         (Some(Whole::Text), Some(text)) => quoted_text(text, mode),
+                        (Some(Whole::Bytes), Some(bytes)) => bytes_text(bytes),
                         _ => literal(definition, cell.as_deref(), c, mode)?,
                     });
                 }
@@ -193,8 +207,9 @@ impl Session {
     }
 }
 
-/// A number that a client is shown with fewer digits than the server stores: PI() has six behind
-/// its point, and on MariaDB 1/3 has four. How the whole value is asked for.
+/// A value that a client is not shown whole. A number has fewer digits than the server stores: PI()
+/// has six behind its point, and on MariaDB 1/3 has four. A text for a column of bytes is shown in
+/// another character set than it has. How the whole value is asked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whole {
     /// Times one, whose digits nobody has counted: DOUBLE.
@@ -203,6 +218,8 @@ enum Whole {
     Decimal,
     /// Stored as a text, which has the digits that are kept: a DECIMAL for a column of texts.
     Text,
+    /// As bytes.
+    Bytes,
 }
 
 impl Whole {
@@ -211,7 +228,11 @@ impl Whole {
         const NOT_COUNTED: u8 = 31;
         let target = computed.column.column().sql_type?;
         let is_text = !target.is_json_value() && (target.is_character() || target.is_binary());
+        let takes_bytes = target.is_binary() || target.is_bit();
         match definition.column_type {
+            ty if is_string(ty) && takes_bytes && definition.charset != BINARY => {
+                Some(Whole::Bytes)
+            }
             ColumnType::DOUBLE if definition.decimals >= NOT_COUNTED => None,
             ColumnType::DOUBLE if is_text || target.is_numeric() => Some(Whole::Double),
             ColumnType::NEWDECIMAL if is_text => Some(Whole::Text),
@@ -253,18 +274,16 @@ fn whole_values(
         }
         Ok(())
     };
-    let numbers = places(false);
-    if !numbers.is_empty() {
-        let times_one = |at: usize| {
-            let one: &[u8] = match wholes[at] {
-                Some(Whole::Double) => b"1e0",
-                _ => b"1.000000000",
-            };
-            [b"(".as_slice(), texts[at], b") * ", one].concat()
+    let computed = places(false);
+    if !computed.is_empty() {
+        let again = |at: usize| match wholes[at] {
+            Some(Whole::Bytes) => [b"CAST((", texts[at], b") AS BINARY)"].concat(),
+            Some(Whole::Double) => [b"(", texts[at], b") * 1e0"].concat(),
+            _ => [b"(", texts[at], b") * 1.000000000"].concat(),
         };
-        let list = listed(&numbers, &times_one);
+        let list = listed(&computed, &again);
         let query = [b"SELECT ", list.as_slice(), b" LIMIT 1"].concat();
-        fill(engine, &numbers, &query)?;
+        fill(engine, &computed, &query)?;
     }
     let stored = places(true);
     if !stored.is_empty() {
@@ -324,13 +343,7 @@ fn literal(
             }
             quoted_text(cell, mode)
         }
-        ColumnType::VAR_STRING | ColumnType::STRING | ColumnType::VARCHAR => {
-            string(definition, cell, mode)
-        }
-        ColumnType::BLOB
-        | ColumnType::TINY_BLOB
-        | ColumnType::MEDIUM_BLOB
-        | ColumnType::LONG_BLOB => string(definition, cell, mode),
+        ty if is_string(ty) => string(definition, cell, mode),
         ColumnType::JSON if target.is_json_value() && is_kept(cell) => {
             let mut text = b"_utf8mb4 ".to_vec();
             put_hex(cell, &mut text);
@@ -366,18 +379,36 @@ fn is_kept(document: &[u8]) -> bool {
 }
 
 fn string(definition: &ColumnDefinition, cell: &[u8], mode: LexMode) -> Vec<u8> {
-    const BINARY: u16 = 63;
     let is_text = definition.charset != BINARY;
     if is_text && cell.is_ascii() {
         return quoted_text(cell, mode);
     }
     // the client's character set may not have the character
-    let introducer: &[u8] = if is_text { b"_utf8mb4 x'" } else { b"x'" };
-    let mut text = introducer.to_vec();
-    for byte in cell {
-        text.extend_from_slice(format!("{byte:02x}").as_bytes());
+    if !is_text {
+        return bytes_text(cell);
     }
-    text.push(b'\'');
+    let mut text = b"_utf8mb4 ".to_vec();
+    put_hex(cell, &mut text);
+    text
+}
+
+fn is_string(ty: ColumnType) -> bool {
+    matches!(
+        ty,
+        ColumnType::VAR_STRING
+            | ColumnType::STRING
+            | ColumnType::VARCHAR
+            | ColumnType::BLOB
+            | ColumnType::TINY_BLOB
+            | ColumnType::MEDIUM_BLOB
+            | ColumnType::LONG_BLOB
+    )
+}
+
+/// A binary string. Without the name of its set it would be a number beside numbers.
+fn bytes_text(bytes: &[u8]) -> Vec<u8> {
+    let mut text = b"_binary ".to_vec();
+    put_hex(bytes, &mut text);
     text
 }
 

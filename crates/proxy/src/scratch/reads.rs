@@ -45,6 +45,7 @@ impl Session {
         let mut binder = Binder::new(keyed, &self.state, values, &mut self.buffers);
         binder.text(&read.text, 1, &mut sql)?;
         binder.plain_parameters = PlainParameters::Refused;
+        binder.checks_moments = true;
         let mut narrowed = false;
         for condition in &read.conditions {
             let before = sql.len();

@@ -56,6 +56,7 @@ use crate::metrics::{Ending, Meter};
 use crate::next_transaction::NextTransaction;
 use crate::prepared::Statements;
 use crate::scratch::Engine;
+use crate::server_errors::WRONG_DATABASE_NAME;
 use crate::slow_log::Arrival;
 use crate::state::{ClientTracking, State};
 use crate::unique_keys::UniqueKeys;
@@ -421,6 +422,9 @@ impl Session {
             | Command::Debug
             | Command::Shutdown => {
                 let option = self.client.last_payload().get(1).copied();
+                if command == Command::InitDb {
+                    self.must_be_a_name()?;
+                }
                 self.relay_command()?;
                 if command == Command::SetOption {
                     // 0: a text may hold several statements, 1: it may not
@@ -584,6 +588,20 @@ impl Session {
             self.space = self
                 .account
                 .space(self.state.settings_key(), self.state.settings(tier3));
+        }
+    }
+
+    /// Refuses COM_INIT_DB with more behind the database's name: MySQL reads the name up to a NUL,
+    /// and remembers all of it.
+    fn must_be_a_name(&self) -> Outcome<()> {
+        let name = self.client.last_payload().get(1..).unwrap_or_default();
+        match name.contains(&0) {
+            true => Err(Failure::Server {
+                code: WRONG_DATABASE_NAME,
+                state: *b"42000",
+                message: [b"Incorrect database name '", name, b"'"].concat(),
+            }),
+            false => Ok(()),
         }
     }
 

@@ -159,10 +159,7 @@ impl Alteration<'_> {
     }
 
     fn add_plain_column(&mut self, definition: &Range<usize>, place: Place) -> Planned<()> {
-        let new = &self.new_columns;
-        let is_protected = |name: &str| {
-            self.target.protected(name).is_some() || new.iter().any(|c| same_name(&c.name, name))
-        };
+        let is_protected = |name: &str| self.is_protected(name);
         check_expressions(&self.target.r, definition.clone(), is_protected)?;
         let this = ThisTable {
             names: self.target.names,

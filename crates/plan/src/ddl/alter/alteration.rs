@@ -20,6 +20,7 @@ use crate::lex::{Token, TokenKind};
 use crate::plan::KeptPlain;
 use crate::planner::{Planned, identifier, refuse};
 use crate::scope::position;
+use crate::statement::is_one_of;
 
 /// The statement and its table.
 pub(super) struct Target<'a> {
@@ -44,6 +45,8 @@ pub(super) struct Alteration<'a> {
     pub(super) references: Vec<Reference>,
     /// Names that columns have got so far, and whether these are protected.
     pub(super) names_taken: Vec<(String, bool)>,
+    /// How many specifications have been read.
+    pub(super) specs_read: usize,
     /// A new column stays plaintext because of its foreign key.
     pub(super) rests_on_keys: bool,
     /// New names of plaintext columns that stay so by right.
@@ -250,8 +253,64 @@ impl Alteration<'_> {
         if taken.any(|(other, p)| (is_protected || *p) && same_name(other, name)) {
             return Err(duplicate(name));
         }
+        if is_protected {
+            self.must_not_be_used(name)?;
+        }
         self.names_taken.push((name.to_owned(), is_protected));
         Ok(())
+    }
+
+    /// Whether a protected column of the table has this name, or one that has got it so far.
+    pub(super) fn is_protected(&self, name: &str) -> bool {
+        let mut taken = self.names_taken.iter();
+        self.target.protected(name).is_some() || taken.any(|(n, p)| *p && same_name(n, name))
+    }
+
+    /// Refuses an expression over a column that has got its name so far. Parts of keys, and what
+    /// stands behind AFTER, are names alone.
+    pub(super) fn must_not_use_new_names(&self, spec: &Specification) -> Planned<()> {
+        let (sql, tokens) = (self.target.sql(), self.target.tokens(&spec.tokens));
+        let is_expression = |pair: &[Token]| {
+            is_one_of(sql, &pair[0], &["check", "as", "order"])
+                || pair[0].is_word(sql, "default") && !is_value(&pair[1])
+                || pair[0].is(b'(') && pair[1].is(b'(')
+        };
+        let holds_expression = tokens.windows(2).any(is_expression);
+        let uses = |pair: &[Token]| {
+            let mut taken = self
+                .names_taken
+                .iter()
+                .filter(|(_, is_protected)| *is_protected);
+            !pair[0].is_word(sql, "after")
+                && identifier(sql, &pair[1])
+                    .is_some_and(|name| taken.any(|(other, _)| same_name(other, &name)))
+        };
+        match holds_expression && tokens.iter().any(is_value) && tokens.windows(2).any(uses) {
+            true => Err(refused(
+                "a value beside a column that this statement names so",
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses values beside the name of a protected column that comes behind them: they have been
+    /// written as they are.
+    fn must_not_be_used(&self, name: &str) -> Planned<()> {
+        let target = &self.target;
+        let uses = |spec: &Specification| {
+            let holds = target.tokens(&spec.tokens).iter().any(is_value);
+            holds
+                && target
+                    .names_in(&spec.tokens)
+                    .any(|other| same_name(&other, name))
+        };
+        match target.specs.list.iter().take(self.specs_read).any(uses) {
+            true => {
+                let about = format!("a value beside {name} in front of that column");
+                Err(refused(&about))
+            }
+            false => Ok(()),
+        }
     }
 
     /// Writes a specification as it is, unless a protected column and a value stand in it: the
@@ -276,11 +335,10 @@ impl Alteration<'_> {
 
     fn must_be_plain(&self, range: &Range<usize>) -> Planned<()> {
         let (sql, tokens) = (self.target.sql(), self.target.tokens(range));
-        let is_value = |t: &Token| matches!(t.kind, TokenKind::Literal(_));
         let is_named = |pair: &[Token]| {
             let names_part = ["partition", "subpartition"];
             !names_part.iter().any(|word| pair[0].is_word(sql, word))
-                && identifier(sql, &pair[1]).is_some_and(|n| self.target.protected(&n).is_some())
+                && identifier(sql, &pair[1]).is_some_and(|name| self.is_protected(&name))
         };
         match tokens.iter().any(is_value) && tokens.windows(2).any(is_named) {
             true => Err(refused("an expression over a protected column")),
@@ -292,4 +350,8 @@ impl Alteration<'_> {
     pub(super) fn keep(&mut self, spec: Range<usize>) {
         self.out.sql(self.target.r.text(spec));
     }
+}
+
+fn is_value(token: &Token) -> bool {
+    matches!(token.kind, TokenKind::Literal(_))
 }

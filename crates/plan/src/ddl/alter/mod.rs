@@ -88,7 +88,9 @@ pub(crate) fn alter_table<'a>(
         if i > 0 {
             alteration.out.sql(b", ");
         }
-        if let Err(refusal) = alteration.specification(spec) {
+        let read = alteration.specification(spec);
+        alteration.specs_read += 1;
+        if let Err(refusal) = read {
             let target = &alteration.target;
             // a table without rows needs no migration, and may have AUTO_INCREMENT
             let is_auto = target.r.says(spec.tokens.clone(), "auto_increment");
@@ -320,6 +322,7 @@ impl<'a> Alteration<'a> {
             index_names: IndexNames::of_table(freed),
             references: Vec::new(),
             names_taken: Vec::new(),
+            specs_read: 0,
             rests_on_keys: false,
             renamed_plain: Vec::new(),
         }
@@ -328,6 +331,7 @@ impl<'a> Alteration<'a> {
     /// Reads a specification and writes what becomes of it.
     fn specification(&mut self, spec: &Specification) -> Planned<()> {
         let tokens = spec.tokens.clone();
+        self.must_not_use_new_names(spec)?;
         let mut s = Reader::over(self.target.r.request, self.target.r.tokens, tokens.clone());
         if let Some(beside) = Beside::of(&s).filter(|_| !spec.is_element) {
             self.beside_spec(beside, s, tokens)
@@ -354,10 +358,8 @@ impl<'a> Alteration<'a> {
             Beside::Harmless => {}
             Beside::PartitionBy => {
                 let partitions = Partitions::read(&mut s)?;
-                let is_new = |name: &str| self.new_columns.iter().any(|c| same_name(&c.name, name));
-                let target = &self.target;
-                let is_protected = |name: &str| target.protected(name).is_some() || is_new(name);
-                let mut protected = target.table.protected_columns();
+                let is_protected = |name: &str| self.is_protected(name);
+                let mut protected = self.target.table.protected_columns();
                 let has_own_key = protected.any(|(column, _)| column.key != KeyRole::None);
                 partitions.check(is_protected, has_own_key)?;
             }

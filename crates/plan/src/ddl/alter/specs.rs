@@ -63,6 +63,7 @@ impl Specifications {
         let first = Reader::over(r.request, r.tokens, range.clone());
         if first.word_at(1, "partition") && Beside::of(&first).is_some() {
             // it stands alone, and its commas are between partitions
+            must_be_names(r, range.clone())?;
             found.add(r, range, table)?;
             return Ok(found);
         }
@@ -302,4 +303,17 @@ fn no_guard_on_mysql(s: &Reader) -> Planned<()> {
 /// A refusal of a specification.
 pub(super) fn refused(about: &str) -> Refusal {
     Refusal::new(&errors::ALTERATION, about.to_owned())
+}
+
+/// Refuses specifications behind the names of partitions.
+fn must_be_names(r: &Reader, range: Range<usize>) -> Planned<()> {
+    const WORDS: [&str; 6] = ["add", "alter", "change", "drop", "modify", "rename"];
+    let begins = |spec: Range<usize>| {
+        let s = Reader::over(r.request, r.tokens, spec.clone());
+        spec.len() > 1 && !s.word_at(1, "into") && WORDS.iter().any(|word| s.is(word))
+    };
+    match r.split(range).into_iter().skip(1).any(begins) {
+        true => Err(refused("a specification behind partitions")),
+        false => Ok(()),
+    }
 }

@@ -11,7 +11,7 @@ use crate::errors::{self, NotUnderstood};
 use crate::lex::TokenKind;
 use crate::planner::{Known, Planned, Request, identifier, refuse};
 use crate::statement::near::{is_reserved, program_databases};
-use crate::statement::words::named;
+use crate::statement::words::{may_be_one_name, named};
 
 /// Refuses a program that names a protected column, or writes rows that need values for one.
 /// `trigger` is where the name of a trigger's table stands.
@@ -90,7 +90,8 @@ fn must_be_plain<'t>(
     };
     for table in tables {
         let mut columns = table.protected_columns();
-        if let Some((column, _)) = columns.find(|(column, _)| is_like(&column.name, &name)) {
+        if let Some((column, _)) = columns.find(|(column, _)| may_be_one_name(&column.name, &name))
+        {
             let about = format!("column {} of {}", column.name, table.name);
             return refuse(&errors::PROGRAM, about);
         }
@@ -98,14 +99,8 @@ fn must_be_plain<'t>(
     Ok(())
 }
 
-/// Whether two names may be one to a server. It knows more about letters: `é` is `E`.
-fn is_like(a: &str, b: &str) -> bool {
-    let is_same =
-        |(a, b): (char, char)| !a.is_ascii() || !b.is_ascii() || a.eq_ignore_ascii_case(&b);
-    a.chars().count() == b.chars().count() && a.chars().zip(b.chars()).all(is_same)
-}
-
-/// Names behind NEW and OLD: columns of the trigger's table, whatever else has such a name.
+/// Names behind NEW and OLD: columns of the trigger's table, whatever else has such a name. A text
+/// that gives a table one of these names is refused.
 fn row_names(
     request: &Request,
     r: &Reader,
@@ -117,8 +112,14 @@ fn row_names(
         let is_row = identifier(r.sql, token).is_some_and(|name| {
             name.eq_ignore_ascii_case("new") || name.eq_ignore_ascii_case("old")
         });
+        if !is_row {
+            continue;
+        }
         let is_behind_dot = at > 0 && r.is_sign_at(at - 1, b'.');
-        if is_row && !is_behind_dot && r.is_sign_at(at + 1, b'.') && !tables.is_empty() {
+        if is_behind_dot || !r.is_sign_at(at + 1, b'.') {
+            return unsafe_part("a name NEW or OLD that is not the trigger's row");
+        }
+        if !tables.is_empty() {
             must_be_plain(r, at + 2, &tables)?;
             judged.insert(at + 2);
         }

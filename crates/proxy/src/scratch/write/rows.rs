@@ -23,7 +23,7 @@ use super::super::tables::{column_type, default, quoted};
 use super::super::{Parameters, renamed_part};
 use super::values::{check_member, put_literal};
 use super::{Change, Finished, names_of, run_there};
-use crate::bind::{Binder, Values, no_default, no_default_warning};
+use crate::bind::{Binder, Moments, Values, check_moments, no_default, no_default_warning};
 use crate::catalog::KeyedPlan;
 use crate::diagnostics::{Diagnostics, shown, tells_of_values};
 use crate::error::{Failure, Outcome};
@@ -124,7 +124,7 @@ impl Session {
                 diagnostics.found_rows = Some(done.affected_rows);
             }
             let head = sql[bytes(new.head)].to_vec();
-            let tail = self.with_literals(values, bytes(new.tail))?;
+            let tail = self.with_literals(keyed, values, bytes(new.tail))?;
             let mut finished =
                 self.insert_new(engine, new, &head, &tail, is_prepared, diagnostics)?;
             if of_one {
@@ -139,9 +139,11 @@ impl Session {
     /// A part of the statement's text, parameters as literals.
     pub(super) fn with_literals(
         &self,
+        keyed: &KeyedPlan,
         values: Values,
         part: std::ops::Range<usize>,
     ) -> Outcome<Vec<u8>> {
+        check_moments(keyed, values, &self.state, Moments::In(part.clone()))?;
         let mut out = Vec::new();
         let mut at = part.start;
         for (index, literal) in values.literals.iter().enumerate() {

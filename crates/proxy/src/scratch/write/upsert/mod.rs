@@ -92,7 +92,7 @@ impl Session {
         change: &mut Change,
     ) -> Outcome<Finished> {
         let settings = self.read_tables(engine, keyed, &write.scratch, values, Some(change))?;
-        let (source, clause, many, count) = self.sources(write, new, met, values)?;
+        let (source, clause, many, count) = self.sources(keyed, write, new, met, values)?;
         let mut text =
             format!("INSERT INTO {} ({}) ", table_of_new(new), given_names(new)).into_bytes();
         text.extend_from_slice(&source);
@@ -139,6 +139,7 @@ impl Session {
     #[allow(clippy::type_complexity)] // four parts of one text
     fn sources(
         &self,
+        keyed: &KeyedPlan,
         write: &ScratchWrite,
         new: &NewRows,
         met: &MetRows,
@@ -192,7 +193,7 @@ impl Session {
             l.kind == LiteralKind::Parameter && l.start < place.start
         };
         let count = values.literals.iter().filter(before).count();
-        let clause = self.with_literals(values, place)?;
+        let clause = self.with_literals(keyed, values, place)?;
         Ok((source, clause, many, count))
     }
 
