@@ -333,11 +333,26 @@ impl Session {
     pub(super) fn several(&mut self, sql: &[u8]) -> Outcome<()> {
         let mode = self.space.settings.lex;
         let cut = onionskin_plan::lex::split(sql, mode).map_err(|_| NotUnderstood::Words)?;
-        let allowed = self.takes_several();
-        let Some(Statements { mut parts, empty }) = cut.filter(|_| allowed) else {
-            // a stored program: its semicolons belong to it
+        let Statements {
+            mut parts,
+            empty,
+            compound,
+        } = cut;
+        // a stored program's semicolons belong to it: one that is read to its end can be the last
+        // of several statements
+        let program = compound.is_some();
+        if let Some(range) = compound {
+            let is_last = !parts.is_empty()
+                && empty.is_none()
+                && onionskin_plan::reads_program(&sql[range.clone()], mode);
+            if !is_last {
+                return self.program(sql);
+            }
+            parts.push(range);
+        }
+        if !self.takes_several() {
             return self.program(sql);
-        };
+        }
         // what is behind an empty statement is not read
         let mut all_relay = empty.is_none();
         parts.truncate(empty.as_ref().map_or(parts.len(), |empty| empty.before));
@@ -401,13 +416,15 @@ impl Session {
             self.template
                 .read(&part, self.space.settings.lex)
                 .map_err(|_| NotUnderstood::Words)?;
-            if self.template.multiple || !self.reads_names() {
+            let last = i + 1 == parts.len() && empty.is_none();
+            let is_one = !self.template.multiple
+                || last && program && onionskin_plan::reads_program(&part, self.space.settings.lex);
+            if !is_one || !self.reads_names() {
                 // one before it has changed how texts are read
                 return Err(NotUnderstood::EndsElsewhere.into());
             }
             // by other settings, a call may be in it
             self.must_not_call(&part)?;
-            let last = i + 1 == parts.len() && empty.is_none();
             let done = self.one_of_several(&part, last);
             self.current.part = Some(Box::new(range.clone()));
             if !done? {
