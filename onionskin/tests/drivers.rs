@@ -13,6 +13,7 @@ on_both_servers!(
     counts_of_groups_in_their_order,
     programs_with_the_names_of_tables,
     a_program_behind_other_statements,
+    one_statement_is_prepared,
 );
 
 const COM_QUERY: u8 = 3;
@@ -268,11 +269,32 @@ fn a_program_behind_other_statements(kind: Kind) {
     // one that names a protected table is refused, and what stands before it has run
     let both = "INSERT INTO app.t VALUES (10, 'ten', 10); \
                 CREATE PROCEDURE app.q() BEGIN SELECT v FROM app.t; SELECT 1; END";
-    let refused = pair.protected.conn().query_drop(both);
-    assert!(
-        refused
-            .expect_err("a refusal")
-            .to_string()
-            .contains("OS1008")
-    );
+    let conn = pair.protected.conn();
+    let mut errors = Vec::new();
+    let mut result = conn.query_iter(both).expect("the first of two");
+    while let Some(set) = result.iter() {
+        errors.extend(set.filter_map(|row| Some(row.err()?.to_string())));
+    }
+    drop(result);
+    assert!(errors.concat().contains("OS1044"), "{errors:?}");
+    pair.same("SELECT id FROM t WHERE v = 'nine' ORDER BY id");
+    assert!(pair.protected.run("CALL app.q()").is_err());
+}
+
+/// A second one is the server's syntax error, with its text.
+fn one_statement_is_prepared(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    for text in [
+        "SELECT v FROM t; SELECT id FROM t",
+        "SELECT id FROM t;\n DELETE FROM t WHERE v = ?",
+        "SELECT 1; ; SELECT 2",
+    ] {
+        let mut said = Vec::new();
+        for session in pair.sessions() {
+            let refused = session.conn().prep(text).map(|_| ());
+            said.push(refused.expect_err(text).to_string());
+        }
+        assert_eq!(said[0], said[1]);
+        pair.same(&format!("PREPARE s FROM '{text}'"));
+    }
 }
