@@ -384,8 +384,13 @@ impl Session {
     fn syntax_error_at(&self, sql: &[u8], at: usize) -> Failure {
         let before = sql[..at].trim_ascii_start();
         let line = 1 + before.iter().filter(|b| **b == b'\n').count();
-        let near = sql[at..].trim_ascii_end();
-        server_errors::syntax(self.state.family, near, line)
+        // servers take these off the end first
+        let ends = |b: &u8| matches!(b, b';' | 0x0b) || b.is_ascii_whitespace();
+        let end = sql
+            .iter()
+            .rposition(|b| !ends(b))
+            .map_or(at, |last| last + 1);
+        server_errors::syntax(self.state.family, &sql[at..end.max(at)], line)
     }
 
     /// Several statements in one text: relayed as they are if nothing protected is near any of
