@@ -337,7 +337,7 @@ impl Session {
         }
     }
 
-    /// Cuts a text of several statements; `None` where its semicolons may belong to a stored program.
+    /// Cuts a text of several statements. `None`: its semicolons may belong to a stored program.
     fn cut(&self, sql: &[u8]) -> Outcome<Option<Several>> {
         let mode = self.space.settings.lex;
         let cut = onionskin_plan::lex::split(sql, mode).map_err(|_| NotUnderstood::Words)?;
