@@ -343,18 +343,14 @@ fn several_statements_are_an_option(kind: Kind) {
     assert_eq!(count.unwrap(), "3");
     // without the option, a second statement is the server's error, near protected tables or not
     let mut plain = RawClient::login(pair.beside().port());
-    for client in [&mut client, &mut plain] {
-        client.command(0x1b, &[1, 0]);
-        client.read();
-    }
+    plain.command(0x1b, &[1, 0]);
+    plain.read();
     for text in [
         "SELECT 17; SELECT 2",
         "  SELECT 17;\n\n DELETE FROM app.Clients; SELECT 3;\n",
         "DELETE FROM app.Clients; ; SELECT 2",
         "DELETE FROM app.Clients; /* c */ SELECT 2",
         "; DELETE FROM app.Clients",
-        "SELECT 17; ; ",
-        "SELECT 17; -- c",
     ] {
         let [protected, plain] = [&mut client, &mut plain].map(|client| {
             let reply = client.query(text.as_bytes());
