@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz mariadb-tests orm-suites applications bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book package package-test container-test browser-test mariadb118 nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests orm-suites driver-suites applications bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book package package-test container-test browser-test mariadb118 nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -36,6 +36,11 @@ orm-suites: ## test suites of Django, SQLAlchemy and SQLObject, and an applicati
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/orm_suites.py
 	python3 scripts/orm_suites.py --wildcard
+
+driver-suites: ## the drivers' own test suites (Go, Python, PHP …), on a plain server and through the proxy; SUITES="go pymysql"
+	@scripts/install-deps.sh drivers
+	$(CARGO) build --release --locked -p onionskin
+	python3 scripts/driver_suites.py $(SUITES)
 
 applications: ## WordPress and MediaWiki with every column protected, and on a plain server: what they say must be the same
 	@scripts/install-deps.sh applications
@@ -126,6 +131,7 @@ nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzin
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/orm_suites.py
 	python3 scripts/orm_suites.py --wildcard
+	$(MAKE) driver-suites
 	$(MAKE) applications
 	$(MAKE) browser-test
 	$(MAKE) mariadb118

@@ -7,6 +7,7 @@
 #   scripts/install-deps.sh container  for `make container-test`: the same tools for packages, podman
 #   scripts/install-deps.sh browser  for `make browser-test`: chromium and its driver, and Python's venv
 #   scripts/install-deps.sh applications  for `make applications`: what tests need, PHP, WordPress, MediaWiki
+#   scripts/install-deps.sh drivers  for `make driver-suites`: what tests need, Go, PHP with the tests of its sources in .servers/php-source, Python's headers
 #   scripts/install-deps.sh nightly  what tests need, and MariaDB 11.8 in .servers/mariadb118
 #
 # Packages come from apt, as root or through sudo; without either, the script prints what to install
@@ -90,7 +91,16 @@ if [ "$want" = applications ]; then
     [ -e /usr/share/wordpress/wp-settings.php ] || missing+=(wordpress)
     [ -e /usr/share/mediawiki/index.php ] || missing+=(mediawiki)
 fi
-if [ "$want" = tests ] || [ "$want" = nightly ] || [ "$want" = applications ]; then
+if [ "$want" = drivers ]; then
+    need go golang-go
+    need php php-cli
+    need pkg-config pkg-config
+    need dpkg-source dpkg-dev
+    php -m 2>/dev/null | grep -qix mysqli || missing+=(php-mysql)
+    python3 -c 'import os, sysconfig; os.stat(sysconfig.get_paths()["include"] + "/Python.h")' 2>/dev/null || missing+=(python3-dev)
+fi
+case $want in tests | nightly | applications | drivers) tests=yes ;; *) tests= ;; esac
+if [ -n "$tests" ]; then
     need systemd-analyze systemd
     need sysbench sysbench
     need haproxy haproxy
@@ -153,7 +163,7 @@ fi
 
 # ---- servers of other releases of Debian ------------------------------------------------------------------------------
 
-[ "$want" = tests ] || [ "$want" = nightly ] || [ "$want" = applications ] || exit 0
+[ -n "$tests" ] || exit 0
 PATH=$PATH:/usr/sbin:/sbin
 
 # Debian's mirrors as apt on this machine knows them, then the official one.
@@ -269,6 +279,33 @@ else
     echo "$why" >"$servers/openbao.skipped"
     say "OpenBao could not be installed: $why" >&2
     say "The tests with it will be SKIPPED." >&2
+fi
+
+# PHP's sources, of the version that is installed: its extensions' tests are in no package. apt has lists of its own for them,
+# so that nothing of the system's is changed, and verifies what it fetches.
+fetch_php_source() {
+    local folder=$servers/php-source new=$servers/php-source.new log=$servers/php-source.log version release apt
+    version=$(php -r 'echo PHP_MAJOR_VERSION, ".", PHP_MINOR_VERSION;')
+    compgen -G "$folder/php-$version.*/run-tests.php" >/dev/null && return 0
+    # shellcheck source=/dev/null
+    release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+    say "fetching the sources of PHP $version into .servers/php-source (12 MB)"
+    rm -rf "$new"
+    mkdir -p "$new/lists/partial" "$new/archives/partial"
+    mirrors | sed "s,.*,deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] & $release main," >"$new/sources.list"
+    apt=(apt-get -q -o "Dir::Etc::SourceList=$new/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$new/lists"
+        -o "Dir::Cache=$new" -o APT::Sandbox::User=root)
+    if ! (cd "$new" && "${apt[@]}" update && timeout 600 "${apt[@]}" --download-only --only-source --tar-only source "php$version" &&
+        tar xf "php$version"_*.orig.tar.xz) >"$log" 2>&1; then
+        say "the sources of PHP could not be fetched: $(tail -n 1 "$log"); see .servers/php-source.log" >&2
+        return 1
+    fi
+    rm -rf "$folder" "$new/lists" "$new/archives" "$new"/*.tar.xz
+    mv "$new" "$folder"
+}
+if [ "$want" = drivers ]; then
+    fetch_php_source
+    exit 0
 fi
 
 [ "$want" = nightly ] || exit 0

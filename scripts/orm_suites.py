@@ -29,6 +29,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree as tree
 from collections import Counter
 from pathlib import Path
 
@@ -79,13 +80,37 @@ def run(command, **options):
     return done.stdout
 
 
+def virtual_environment(home, packages):
+    """A Python of its own with these packages."""
+    python = home / "venv/bin/python"
+    if not python.exists():
+        home.mkdir(parents=True, exist_ok=True)
+        run([sys.executable, "-m", "venv", home / "venv"])
+    run([python, "-m", "pip", "install", "-q", *packages])
+    return python
+
+
+def junit(report, said):
+    """What a report in JUnit's XML says: test → outcome, and what the failing ones said. Without one, what the suite said."""
+    results, reasons = {}, {}
+    if not report.exists():
+        return {"the suite itself": "ERROR"}, {"the suite itself": said[-600:].replace("\n", " / ")}
+    for case in tree.parse(report).iter("testcase"):
+        name = re.sub(r"_mariadb\+pymysql_[\d_]+", "", f"{case.get('classname')}::{case.get('name')}")
+        outcome = "ok"
+        for child in case:
+            outcome = {"failure": "FAIL", "error": "ERROR", "skipped": "skipped"}.get(child.tag, outcome)
+            if child.tag in ("failure", "error"):
+                refused = re.search(r"[^\n]*OS1\d\d\d[^\n]*", child.text or "")
+                reasons[name] = (refused[0] if refused else ((child.get("message") or child.text or "").splitlines() or [""])[0])[:400]
+        results[name] = outcome
+    report.unlink()
+    return results, reasons
+
+
 def environment():
     """The Python environment and the two sources; made once."""
-    python = HOME / "venv/bin/python"
-    if not python.exists():
-        HOME.mkdir(parents=True, exist_ok=True)
-        run([sys.executable, "-m", "venv", HOME / "venv"])
-    run([python, "-m", "pip", "install", "-q", *PACKAGES])
+    python = virtual_environment(HOME, PACKAGES)
     for name, version in (("django", DJANGO), ("sqlalchemy", SQLALCHEMY)):
         if not (HOME / f"{name}-{version}").exists():
             run([python, "-m", "pip", "download", "-q", "--no-deps", "--no-build-isolation", "--no-binary", ":all:", "-d", HOME, f"{name}=={version}"])
@@ -276,21 +301,7 @@ def by_log(folder, binary, part, command):
         report = folder / "report.xml"
         words, home, environment = command(port, report)
         ran = subprocess.run(words, cwd=home, env={**os.environ, **environment}, capture_output=True, text=True, timeout=3000)
-        results, reasons = {}, {}
-        if not report.exists():
-            return {"the suite itself": "ERROR"}, {"the suite itself": (ran.stdout + ran.stderr)[-600:].replace("\n", " / ")}
-        import xml.etree.ElementTree as tree
-
-        for case in tree.parse(report).iter("testcase"):
-            name = re.sub(r"_mariadb\+pymysql_[\d_]+", "", f"{case.get('classname')}::{case.get('name')}")
-            outcome = "ok"
-            for child in case:
-                outcome = {"failure": "FAIL", "error": "ERROR", "skipped": "skipped"}.get(child.tag, outcome)
-                if child.tag in ("failure", "error"):
-                    reasons[name] = ((child.get("message") or "").splitlines() or [""])[0][:400]
-            results[name] = outcome
-        report.unlink()
-        return results, reasons
+        return junit(report, ran.stdout + ran.stderr)
 
     (folder / "plain").mkdir()
     plain = bench.Server("mariadb", folder / "plain", False)

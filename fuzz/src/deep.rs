@@ -589,11 +589,13 @@ pub fn read(flags: u8, sql: &[u8]) {
     };
     let _ = onionskin_plan::by_name::parameters(sql, settings.lex);
     let _ = onionskin_plan::scoped(sql, settings.lex);
-    let Ok(parts) = split(sql, settings.lex) else {
+    let Ok(cut) = split(sql, settings.lex) else {
         return;
     };
-    let whole = std::iter::once(0..sql.len()).collect();
-    let parts = parts.map_or(whole, |cut| cut.parts);
+    let parts = match cut.compound {
+        Some(_) => std::iter::once(0..sql.len()).collect(),
+        None => cut.parts,
+    };
     for part in parts.into_iter().take(100) {
         let sql = &sql[part];
         let mut template = Template::default();

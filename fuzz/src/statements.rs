@@ -103,12 +103,19 @@ pub fn splitter(input: &[u8]) {
 
     let parts = split(sql, mode);
     // The search ends early at a stored program, which is not to be split.
+    let ends_early = parts.as_ref().is_ok_and(|cut| cut.compound.is_some());
     assert!(
-        parts.is_ok() == complete || parts == Ok(None),
+        parts.is_ok() == complete || ends_early,
         "what has tokens can be split"
     );
-    if let Ok(Some(cut)) = parts {
+    if let Ok(cut) = parts {
         let mut end = 0;
+        let before = cut.parts.last().map_or(0, |part| part.end);
+        assert!(
+            cut.compound
+                .is_none_or(|program| before <= program.start && program.end <= sql.len()),
+            "a program stands behind them"
+        );
         for part in cut.parts {
             assert!(
                 end <= part.start && part.start < part.end && part.end <= sql.len(),
@@ -121,11 +128,8 @@ pub fn splitter(input: &[u8]) {
             }
             let again = split(&sql[part.clone()], mode);
             let whole =
-                |cut: &Statements| matches!(cut.parts[..], [ref one] if *one == (0..part.len()));
-            assert!(
-                again.is_ok_and(|cut| cut.as_ref().is_some_and(whole)),
-                "a statement is split no further"
-            );
+                |cut: Statements| matches!(cut.parts[..], [ref one] if *one == (0..part.len()));
+            assert!(again.is_ok_and(whole), "a statement is split no further");
         }
     }
 
@@ -241,11 +245,11 @@ pub fn plans(input: &[u8]) {
         return;
     };
     match split(sql, lex_mode(flags)) {
-        Ok(Some(cut)) => cut
+        Ok(cut) if cut.compound.is_some() => plan_one(flags, sql),
+        Ok(cut) => cut
             .parts
             .into_iter()
             .for_each(|part| plan_one(flags, &sql[part])),
-        Ok(None) => plan_one(flags, sql),
         Err(_) => {}
     }
 }

@@ -12,6 +12,8 @@ on_both_servers!(
     words_in_comments_and_aliases,
     counts_of_groups_in_their_order,
     programs_with_the_names_of_tables,
+    a_program_behind_other_statements,
+    one_statement_is_prepared,
 );
 
 const COM_QUERY: u8 = 3;
@@ -232,4 +234,67 @@ fn programs_with_the_names_of_tables(kind: Kind) {
         pair.same(sql);
     }
     pair.same("SELECT id, v FROM t ORDER BY id");
+}
+
+/// `DROP PROCEDURE IF EXISTS p; CREATE PROCEDURE p() …` in one text, as migrations and the tests of
+/// drivers have it, also where a pattern of `[protect]` matches every name.
+fn a_program_behind_other_statements(kind: Kind) {
+    const POLICY: &str = "[protect.\"app.*\"]\n\"id\" = \"plain\"\n\"*\" = [\"eq\"]\n";
+    let Some(mut pair) = Pair::with_settings(kind, TABLES, POLICY) else {
+        return;
+    };
+    for session in pair.sessions() {
+        for (text, rows) in [
+            (
+                "DROP PROCEDURE IF EXISTS app.p; CREATE PROCEDURE app.p(n INT) BEGIN DO 1; \
+                 SELECT n AS a; SELECT 'x' AS b UNION SELECT 'y'; END; ",
+                3,
+            ),
+            (
+                "INSERT INTO app.t VALUES (9, 'nine', 9); DROP PROCEDURE app.p; \
+                 CREATE PROCEDURE app.p(n INT) SELECT n + 1",
+                1,
+            ),
+        ] {
+            session.conn().query_drop(text).expect(text);
+            let mut found = 0;
+            let mut result = session.conn().query_iter("CALL app.p(7)").expect("results");
+            while let Some(set) = result.iter() {
+                found += set.count();
+            }
+            assert_eq!(found, rows, "{text}");
+        }
+    }
+    pair.same("SELECT id, v FROM t WHERE v = 'nine'");
+    // one that names a protected table is refused, and what stands before it has run
+    let both = "INSERT INTO app.t VALUES (10, 'ten', 10); \
+                CREATE PROCEDURE app.q() BEGIN SELECT v FROM app.t; SELECT 1; END";
+    let conn = pair.protected.conn();
+    let mut errors = Vec::new();
+    let mut result = conn.query_iter(both).expect("the first of two");
+    while let Some(set) = result.iter() {
+        errors.extend(set.filter_map(|row| Some(row.err()?.to_string())));
+    }
+    drop(result);
+    assert!(errors.concat().contains("OS1044"), "{errors:?}");
+    pair.same("SELECT id FROM t WHERE v = 'nine' ORDER BY id");
+    assert!(pair.protected.run("CALL app.q()").is_err());
+}
+
+/// A second one is the server's syntax error, with its text.
+fn one_statement_is_prepared(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    for text in [
+        "SELECT v FROM t; SELECT id FROM t",
+        "SELECT id FROM t;\n DELETE FROM t WHERE v = ?",
+        "SELECT 1; ; SELECT 2",
+    ] {
+        let mut said = Vec::new();
+        for session in pair.sessions() {
+            let refused = session.conn().prep(text).map(|_| ());
+            said.push(refused.expect_err(text).to_string());
+        }
+        assert_eq!(said[0], said[1]);
+        pair.same(&format!("PREPARE s FROM '{text}'"));
+    }
 }

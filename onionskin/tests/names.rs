@@ -341,6 +341,29 @@ fn several_statements_are_an_option(kind: Kind) {
     }
     let count = pair.protected.text("SELECT COUNT(*) FROM Clients");
     assert_eq!(count.unwrap(), "3");
+    // without the option, a second statement is the server's error, near protected tables or not
+    let mut plain = RawClient::login(pair.beside().port());
+    plain.command(0x1b, &[1, 0]);
+    plain.read();
+    for text in [
+        "SELECT 17; SELECT 2",
+        "  SELECT 17;\n\n DELETE FROM app.Clients; SELECT 3;\n",
+        "DELETE FROM app.Clients; ; SELECT 2",
+        "DELETE FROM app.Clients; /* c */ SELECT 2",
+        "; DELETE FROM app.Clients",
+    ] {
+        let [protected, plain] = [&mut client, &mut plain].map(|client| {
+            let reply = client.query(text.as_bytes());
+            let has_rows = matches!(&reply, Reply::Packet(_));
+            (0..4)
+                .filter(|_| has_rows)
+                .for_each(|_| drop(client.read()));
+            format!("{reply:?}")
+        });
+        assert_eq!(protected, plain, "{text}");
+    }
+    let count = pair.protected.text("SELECT COUNT(*) FROM Clients");
+    assert_eq!(count.unwrap(), "3");
 }
 
 /// With `lower_case_table_names = 1` the server finds a table by either spelling of its name.

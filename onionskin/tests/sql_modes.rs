@@ -6,6 +6,7 @@ use onionskin_testkit::*;
 on_both_servers!(
     statements_mean_what_they_mean_to_the_server,
     definitions_are_shown_and_copied_whole,
+    real_alone_depends_on_real_as_float,
 );
 
 const TABLES: &str = "
@@ -267,5 +268,31 @@ fn definitions_are_shown_and_copied_whole(kind: Kind) {
             Kind::MySql => 1,
         };
         assert!(refused >= least, "{refused}");
+    }
+}
+
+/// ANSI has that word; drivers and their tests set it.
+fn real_alone_depends_on_real_as_float(kind: Kind) {
+    let Some(mut pair) = Pair::with_engine(kind, TABLES) else {
+        return;
+    };
+    for word in ["REAL_AS_FLOAT", "ANSI"] {
+        pair.run(&format!("SET sql_mode = '{word}'"));
+        for column in ["VARCHAR(5)", "DOUBLE", "FLOAT", "DATETIME"] {
+            let definition = format!("CREATE TABLE made (id INT PRIMARY KEY, c {column} {{}})");
+            let (protected, plain) = with_and_without_protection(&definition);
+            pair.protected.must(&protected);
+            pair.plain.must(&plain);
+            pair.same("SHOW COLUMNS FROM made");
+            pair.same("ALTER TABLE made ADD COLUMN d INT");
+            pair.same("DROP TABLE made");
+        }
+        for column in ["REAL", "/**/ReAl", "DOUBLE, real_name INT"] {
+            let refused = pair.protected.run(&format!(
+                "CREATE TABLE made (id INT PRIMARY KEY, c VARCHAR(5) ENCRYPTED FOR (), d {column})"
+            ));
+            let message = refused.expect_err(column).message;
+            assert!(message.contains("REAL_AS_FLOAT"), "{column}: {message}");
+        }
     }
 }

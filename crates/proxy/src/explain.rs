@@ -43,10 +43,11 @@ pub type LoadTables<'l> = dyn FnMut(&[TableName]) -> Vec<Table> + 'l;
 /// The statements of a text that semicolons separate; the whole of it where it holds the body of a
 /// program.
 pub fn statements(text: &str) -> Result<Vec<&str>, String> {
-    let parts = onionskin_plan::lex::split(text.as_bytes(), LexMode::default());
-    Ok(match parts.map_err(|error| error.to_string())? {
-        None => vec![text.trim()],
-        Some(cut) => cut.parts.into_iter().map(|part| &text[part]).collect(),
+    let cut = onionskin_plan::lex::split(text.as_bytes(), LexMode::default());
+    let cut = cut.map_err(|error| error.to_string())?;
+    Ok(match cut.compound {
+        Some(_) => vec![text.trim()],
+        None => cut.parts.into_iter().map(|part| &text[part]).collect(),
     })
 }
 

@@ -33,6 +33,9 @@ const IF_KNOWN: [&str; 3] = [
     "note_verbosity",
 ];
 
+/// The word of `sql_mode` that concerns definitions with the word REAL only.
+pub(crate) const REAL_AS_FLOAT: &str = "REAL_AS_FLOAT";
+
 /// The variables of whose changes a client wants to know, by its own
 /// `session_track_system_variables`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,7 +173,8 @@ pub(crate) struct State {
     /// The word of `sql_mode` under which constants are other values, `''` NULL, or statements have
     /// another grammar, of which the proxy's own are not.
     pub odd_values: Option<&'static str>,
-    /// The word under which definitions have other types: REAL is FLOAT, TIMESTAMP is DATETIME.
+    /// The word under which definitions have other types: REAL is FLOAT ([`REAL_AS_FLOAT`], also a
+    /// part of ANSI), TIMESTAMP is DATETIME.
     pub odd_types: Option<&'static str>,
     /// The word under which SHOW CREATE TABLE leaves out what a definition that is made of its text
     /// has to have: collations, AUTO_INCREMENT, comments of indexes with the lengths of prefixes.
@@ -409,7 +413,7 @@ impl State {
                     .all(|word| word.is_empty() || is_known_mode(word));
                 let first = |words: &[&'static str]| words.iter().copied().find(|word| has(word));
                 self.odd_values = first(&["EMPTY_STRING_IS_NULL", "ORACLE"]);
-                self.odd_types = first(&["REAL_AS_FLOAT", "MAXDB"]);
+                self.odd_types = first(&["MAXDB", REAL_AS_FLOAT]);
                 self.shortened = first(&[
                     "NO_FIELD_OPTIONS",
                     "NO_KEY_OPTIONS",

@@ -215,7 +215,7 @@ impl Unusual {
             Concerns::Definitions => plan.defines.any(),
             Concerns::Shown => shows_definition(&plan.action),
             Concerns::Utf8 => says_utf8(sql),
-            Concerns::Rand => runs_on_engine(&plan.action) && says_rand(sql),
+            Concerns::Rand => runs_on_engine(&plan.action) && says(sql, b"rand"),
         };
         let mut places = VARIABLES.iter().enumerate();
         let found = places.find(|(place, v)| self.0 & (1 << place) != 0 && of(v.concerns));
@@ -235,9 +235,10 @@ fn runs_on_engine(action: &Action) -> bool {
     of_engine(action) || matches!(action, Action::Compute { .. })
 }
 
-fn says_rand(sql: &[u8]) -> bool {
+/// Whether a word in lower case stands anywhere in a statement, in whichever case.
+pub(crate) fn says(sql: &[u8], word: &[u8]) -> bool {
     let lower = sql.to_ascii_lowercase();
-    memchr::memmem::find(&lower, b"rand").is_some()
+    memchr::memmem::find(&lower, word).is_some()
 }
 
 /// Whether `utf8` stands in the text, but for `utf8mb3` and `utf8mb4`.

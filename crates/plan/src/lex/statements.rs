@@ -12,6 +12,9 @@ pub struct Statements {
     /// The first empty statement before the end. To servers it is a syntax error: they run what
     /// stands before it, and nothing behind it.
     pub empty: Option<Empty>,
+    /// Where a compound statement begins (a stored program, or one of MariaDB's on its own), to
+    /// the end of the text: its semicolons are not boundaries, so what is behind it is not cut.
+    pub compound: Option<Range<usize>>,
 }
 
 /// An empty statement, as servers quote it.
@@ -25,11 +28,10 @@ pub struct Empty {
     pub line: usize,
 }
 
-/// Cuts a text into its statements at `;`. `None` when the text holds a compound statement (a
-/// stored program's body, or one of MariaDB's on its own), whose semicolons are not boundaries.
+/// Cuts a text into its statements at `;`, up to a compound statement.
 ///
 /// Servers take spaces and semicolons off the end first.
-pub fn split(sql: &[u8], mode: LexMode) -> Result<Option<Statements>, LexError> {
+pub fn split(sql: &[u8], mode: LexMode) -> Result<Statements, LexError> {
     let ends = |b: &u8| *b == b';' || is_space(*b);
     let text = &sql[..sql
         .iter()
@@ -56,7 +58,11 @@ pub fn split(sql: &[u8], mode: LexMode) -> Result<Option<Statements>, LexError> 
             .first()
             .map_or(begin..text.len(), |first| first.start..end);
         if !is_empty && is_compound(sql, &head) {
-            return Ok(None);
+            return Ok(Statements {
+                parts,
+                empty,
+                compound: Some(part.start..text.len()),
+            });
         }
         head.clear();
         match token {
@@ -79,7 +85,13 @@ pub fn split(sql: &[u8], mode: LexMode) -> Result<Option<Statements>, LexError> 
         }
         match token {
             Some(semicolon) => begin = semicolon.end,
-            None => return Ok(Some(Statements { parts, empty })),
+            None => {
+                return Ok(Statements {
+                    parts,
+                    empty,
+                    compound: None,
+                });
+            }
         }
     }
 }
@@ -131,8 +143,11 @@ mod tests {
     #[test]
     fn statements_are_cut_at_semicolons_outside_of_quotes_and_programs() {
         let cut = |sql: &str| {
-            let cut = split(sql.as_bytes(), LexMode::default()).unwrap()?;
+            let cut = split(sql.as_bytes(), LexMode::default()).unwrap();
             assert_eq!(cut.empty, None, "{sql}");
+            if cut.compound.is_some() {
+                return None;
+            }
             let parts = cut.parts.into_iter().map(|r| sql[r].to_string());
             Some(parts.collect::<Vec<_>>())
         };
@@ -157,6 +172,13 @@ mod tests {
         ] {
             assert_eq!(cut(compound), None, "{compound}");
         }
+        let text = "a; b; create procedure p() begin c; end; ;";
+        let behind = split(text.as_bytes(), LexMode::default()).unwrap();
+        assert_eq!(behind.parts, [0..1, 3..4]);
+        assert_eq!(
+            &text[behind.compound.unwrap()],
+            "create procedure p() begin c; end"
+        );
         assert_eq!(cut("begin work; a; begin").unwrap().len(), 3);
         assert_eq!(
             cut("create table a(x int); begin; commit").unwrap().len(),
@@ -167,7 +189,7 @@ mod tests {
     #[test]
     fn an_empty_statement_is_told_with_what_is_behind_it() {
         let empty = |sql: &str| {
-            let cut = split(sql.as_bytes(), LexMode::default()).unwrap().unwrap();
+            let cut = split(sql.as_bytes(), LexMode::default()).unwrap();
             let empty = cut.empty.expect(sql);
             (empty.before, sql[empty.near].to_owned(), empty.line)
         };

@@ -272,11 +272,7 @@ impl Session {
             return Err(Failure::refused(&errors::DYNAMIC, "a statement text"));
         }
         if template.multiple {
-            return Err(Failure::Server {
-                code: 1064,
-                state: *b"42000",
-                message: b"You have an error in your SQL syntax near ';'".to_vec(),
-            });
+            return Err(self.must_be_one(text));
         }
         if is_by_name(text, mode) {
             return Err(cannot_be_prepared());

@@ -38,11 +38,7 @@ impl Session {
             ));
         }
         if self.template.multiple {
-            return Err(Failure::Server {
-                code: 1064,
-                state: *b"42000",
-                message: b"You have an error in your SQL syntax near ';'".to_vec(),
-            });
+            return Err(self.must_be_one(&sql));
         }
         let mut keyed = self.plan(&sql)?;
         let mut attempts = 0;

@@ -14,6 +14,8 @@ use super::doubt::Asked;
 use crate::catalog::{KeyedPlan, MAX_PLANS, PlanOrigin};
 use crate::error::{Failure, Outcome};
 use crate::metrics::Label;
+use crate::state::REAL_AS_FLOAT;
+use crate::unusual::says;
 
 impl Session {
     /// Recalls or makes the plan of one statement. The template has been read.
@@ -244,7 +246,9 @@ impl Session {
         if matches!(plan.action, Action::ByName(_)) && self.state.odd_values.is_none() {
             return Ok(());
         }
-        let odd_type = self.state.odd_types.filter(|_| plan.defines.any());
+        let concerns = |word: &str| word != REAL_AS_FLOAT || says(sql, b"real");
+        let odd_type = self.state.odd_types;
+        let odd_type = odd_type.filter(|word| plan.defines.any() && concerns(word));
         let shortened = self.state.shortened.filter(|_| reads_definition(plan));
         if let Some(word) = self.state.odd_values.or(odd_type).or(shortened) {
             return Err(NotUnderstood::SqlModeHas(word).into());

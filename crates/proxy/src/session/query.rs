@@ -1,10 +1,11 @@
 //! `COM_QUERY`: one statement or several, planned, run, and run once more where the snapshot was
 //! stale.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_plan::errors::NotUnderstood;
-use onionskin_plan::lex::{Empty, Statements, unwrapped};
+use onionskin_plan::lex::{Empty, LexMode, Lexer, Statements, unwrapped};
 use onionskin_plan::{Action, Doubt, Facts, Finds, Question, Refusal, errors};
 use onionskin_value::{Charset, Family};
 use onionskin_wire::Capabilities;
@@ -19,6 +20,14 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::{Found, Rows};
 use crate::hex::unhex;
 use crate::server_errors;
+
+/// The statements of a text.
+struct Several {
+    parts: Vec<Range<usize>>,
+    empty: Option<Empty>,
+    /// Whether the last one is a stored program, with semicolons of its own.
+    program: bool,
+}
 
 impl Session {
     pub(super) fn query(&mut self) -> Outcome<()> {
@@ -328,14 +337,72 @@ impl Session {
         }
     }
 
+    /// Cuts a text of several statements. `None`: its semicolons may belong to a stored program.
+    fn cut(&self, sql: &[u8]) -> Outcome<Option<Several>> {
+        let mode = self.space.settings.lex;
+        let cut = onionskin_plan::lex::split(sql, mode).map_err(|_| NotUnderstood::Words)?;
+        let Statements {
+            mut parts,
+            empty,
+            compound,
+        } = cut;
+        let program = compound.is_some();
+        if let Some(range) = compound {
+            // one that is read to its end can be the last of several
+            let is_last = !parts.is_empty()
+                && empty.is_none()
+                && onionskin_plan::reads_program(&sql[range.clone()], mode);
+            if !is_last {
+                return Ok(None);
+            }
+            parts.push(range);
+        }
+        if self.takes_several() {
+            return Ok(Some(Several {
+                parts,
+                empty,
+                program,
+            }));
+        }
+        match near_second(sql, &parts, empty.as_ref(), mode) {
+            Some(at) if self.reads_names() => Err(self.syntax_error_at(sql, at)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The error for a text of several statements where one is wanted.
+    pub(crate) fn must_be_one(&self, sql: &[u8]) -> Failure {
+        let mode = self.space.settings.lex;
+        let cut = onionskin_plan::lex::split(sql, mode).ok();
+        let second = cut.and_then(|cut| near_second(sql, &cut.parts, cut.empty.as_ref(), mode));
+        // else it is a compound statement, which cannot be prepared either
+        let semicolon = || sql.iter().position(|b| *b == b';');
+        let at = second.or_else(semicolon).unwrap_or(sql.len());
+        self.syntax_error_at(sql, at)
+    }
+
+    fn syntax_error_at(&self, sql: &[u8], at: usize) -> Failure {
+        let before = sql[..at].trim_ascii_start();
+        let line = 1 + before.iter().filter(|b| **b == b'\n').count();
+        // servers take these off the end first
+        let ends = |b: &u8| matches!(b, b';' | 0x0b) || b.is_ascii_whitespace();
+        let end = sql
+            .iter()
+            .rposition(|b| !ends(b))
+            .map_or(at, |last| last + 1);
+        server_errors::syntax(self.state.family, &sql[at..end.max(at)], line)
+    }
+
     /// Several statements in one text: relayed as they are if nothing protected is near any of
     /// them, else run one after the other.
     pub(super) fn several(&mut self, sql: &[u8]) -> Outcome<()> {
         let mode = self.space.settings.lex;
-        let cut = onionskin_plan::lex::split(sql, mode).map_err(|_| NotUnderstood::Words)?;
-        let allowed = self.takes_several();
-        let Some(Statements { mut parts, empty }) = cut.filter(|_| allowed) else {
-            // a stored program: its semicolons belong to it
+        let Some(Several {
+            mut parts,
+            empty,
+            program,
+        }) = self.cut(sql)?
+        else {
             return self.program(sql);
         };
         // what is behind an empty statement is not read
@@ -401,13 +468,15 @@ impl Session {
             self.template
                 .read(&part, self.space.settings.lex)
                 .map_err(|_| NotUnderstood::Words)?;
-            if self.template.multiple || !self.reads_names() {
+            let last = i + 1 == parts.len() && empty.is_none();
+            let is_one = !self.template.multiple
+                || last && program && onionskin_plan::reads_program(&part, self.space.settings.lex);
+            if !is_one || !self.reads_names() {
                 // one before it has changed how texts are read
                 return Err(NotUnderstood::EndsElsewhere.into());
             }
             // by other settings, a call may be in it
             self.must_not_call(&part)?;
-            let last = i + 1 == parts.len() && empty.is_none();
             let done = self.one_of_several(&part, last);
             self.current.part = Some(Box::new(range.clone()));
             if !done? {
@@ -533,5 +602,23 @@ impl Session {
                 Err(failure)
             }
         }
+    }
+}
+
+/// Where a server that takes one statement meets a second one, or an empty one before it.
+fn near_second(
+    sql: &[u8],
+    parts: &[Range<usize>],
+    empty: Option<&Empty>,
+    mode: LexMode,
+) -> Option<usize> {
+    let says = |part: &&Range<usize>| {
+        let token = Lexer::new(&sql[(*part).clone()], mode).next_token();
+        matches!(token, Ok(Some(_)))
+    };
+    let second = parts.get(1).filter(says).map(|part| part.start);
+    match empty {
+        Some(empty) if empty.before < 2 => Some(empty.near.start),
+        _ => second,
     }
 }
