@@ -254,7 +254,10 @@ fn defaults_that_a_new_protected_table_has(kind: Kind) {
         let mut direct = pair.behind.connect();
         let refused = direct.must_fail("INSERT INTO app.orders (id) VALUES (1)");
         assert!(matches!(refused, 3819 | 4025), "{refused}");
-        elsewhere.must("ALTER TABLE orders ALTER COLUMN status DROP DEFAULT");
+        if kind == Kind::MariaDb {
+            // MySQL would give no NULL then
+            elsewhere.must("ALTER TABLE orders ALTER COLUMN status DROP DEFAULT");
+        }
         elsewhere.must("ALTER TABLE orders ALTER COLUMN status SET DEFAULT 'new'");
         session.must("INSERT INTO orders (id) VALUES (1)");
         let rows = session.text("SELECT id, status FROM orders").unwrap();

@@ -255,7 +255,7 @@ pub(super) fn rows_in_tree(request: &Request, tokens: &[Token]) -> Option<Vec<Na
 }
 
 /// Whether the statement asks about the one before it, and reads no table for that.
-fn asks_about_the_last(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
+pub(super) fn asks_about_the_last(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
     const ASKED: [&str; 2] = ["row_count", "found_rows"];
     const READ: [&str; 3] = ["from", "join", "table"];
     if word_is(words, 0, "get") {

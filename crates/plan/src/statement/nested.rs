@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use onionskin_schema::Table;
 
-use super::words::{flattened, is_one_of, may_be_one_name};
+use super::near::asks_about_the_last;
+use super::words::{first_words, flattened, is_one_of, may_be_one_name};
 use crate::lex::{LexMode, Token, TokenKind};
 use crate::planner::identifier;
 
@@ -98,7 +99,8 @@ fn has_condition(sql: &[u8], all: &[Token], near: &[Arc<Table>]) -> bool {
     // definitions have readers of their own, but for those of accounts and databases
     let is_definition =
         is(0, &["create", "alter"]) && !is(1, &["user", "role", "database", "schema"]);
-    if !is_told_by_words(sql, all) || is_definition {
+    let is_told = is_told_by_words(sql, all) && !is_definition;
+    if !is_told && !asks_about_the_last(sql, all, &first_words(sql, all, 2)) {
         return false;
     }
     // these name columns before ON
