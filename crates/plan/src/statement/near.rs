@@ -3,7 +3,9 @@
 use onionskin_schema::TableName;
 
 use super::nested::{holds_names, holds_query};
-use super::words::{first_words, flattened, is_by_name, is_one_of, keeps_diagnostics, word_is};
+use super::words::{
+    asks_about_the_last, first_words, flattened, is_by_name, is_one_of, keeps_diagnostics, word_is,
+};
 use crate::lex::executable;
 use crate::lex::{LexError, LexMode, Token, TokenKind};
 use crate::named::{NamedTable, tables_named, tables_of_rows};
@@ -252,25 +254,6 @@ pub(super) fn tables_in_tree(request: &Request, tokens: &[Token]) -> Option<Vec<
 pub(super) fn rows_in_tree(request: &Request, tokens: &[Token]) -> Option<Vec<NamedTable>> {
     let planner = Planner::new(request, tokens.to_vec(), Vec::new()).ok()?;
     tables_of_rows(&planner.parse_text)
-}
-
-/// Whether the statement asks about the one before it, and reads no table for that.
-pub(super) fn asks_about_the_last(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
-    const ASKED: [&str; 2] = ["row_count", "found_rows"];
-    const READ: [&str; 3] = ["from", "join", "table"];
-    if word_is(words, 0, "get") {
-        return true;
-    }
-    let holds = |list: &[&str]| {
-        tokens
-            .iter()
-            .any(|t| list.iter().any(|w| t.is_word(sql, w)))
-    };
-    ["select", "set", "do"].iter().any(|w| word_is(words, 0, w))
-        && !word_is(words, 1, "statement")
-        && holds(&ASKED)
-        && !holds(&READ)
-        && !tokens.iter().any(|t| t.kind == TokenKind::Executable)
 }
 
 /// Whether a word stands in statements that begin or end a transaction. A statement of such words

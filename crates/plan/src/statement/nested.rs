@@ -10,8 +10,7 @@ use std::sync::Arc;
 
 use onionskin_schema::Table;
 
-use super::near::asks_about_the_last;
-use super::words::{first_words, flattened, is_one_of, may_be_one_name};
+use super::words::{asks_about_the_last, first_words, flattened, is_one_of, may_be_one_name};
 use crate::lex::{LexMode, Token, TokenKind};
 use crate::planner::identifier;
 

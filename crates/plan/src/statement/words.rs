@@ -286,3 +286,22 @@ pub(super) fn may_be_one_name(a: &str, b: &str) -> bool {
         |(a, b): (char, char)| !a.is_ascii() || !b.is_ascii() || a.eq_ignore_ascii_case(&b);
     a.chars().count() == b.chars().count() && a.chars().zip(b.chars()).all(is_same)
 }
+
+/// Whether the statement asks about the one before it, and reads no table for that.
+pub(super) fn asks_about_the_last(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
+    const ASKED: [&str; 2] = ["row_count", "found_rows"];
+    const READ: [&str; 3] = ["from", "join", "table"];
+    if word_is(words, 0, "get") {
+        return true;
+    }
+    let holds = |list: &[&str]| {
+        tokens
+            .iter()
+            .any(|t| list.iter().any(|w| t.is_word(sql, w)))
+    };
+    ["select", "set", "do"].iter().any(|w| word_is(words, 0, w))
+        && !word_is(words, 1, "statement")
+        && holds(&ASKED)
+        && !holds(&READ)
+        && !tokens.iter().any(|t| t.kind == TokenKind::Executable)
+}
