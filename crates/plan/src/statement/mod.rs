@@ -147,11 +147,7 @@ pub fn plan(request: &Request) -> Outcome {
         if hides_query && is_sent {
             return refuse(&errors::STATEMENT, "a query in a statement of this kind");
         }
-        // those of GRANT have the columns' other names
-        let is_kept = matches!(
-            decided.0,
-            Action::Relay | Action::Server { .. } | Action::ByName(_)
-        );
+        let is_kept = !matches!(decided.0, Action::Refuse(_) | Action::Show { .. });
         if hides_values && is_kept && !program {
             let about = "a value beside a protected column in a statement of this kind";
             return refuse(&errors::STATEMENT, about);
