@@ -121,7 +121,7 @@ impl Serve {
         if let Some((engine, _)) = &own_engine {
             given.engine = Some(engine.clone());
         }
-        let addresses = given.addresses(&file).to_vec();
+        let addresses = given.all_addresses(&file);
         let open = open_address(&addresses)?;
         let mut setup = Setup::read(&file, &given)?;
         let mut sockets = sockets::Given::find(&file, self.take_over, passed)?;
@@ -157,8 +157,11 @@ impl Serve {
             Some(_) => sockets::listed(&file.backends),
             None => setup.config.backend.to_string(),
         };
-        let listeners = bind_rest(&addresses, listeners)?;
-        let proxy = Proxy::on(listeners, setup.config).map_err(system("listening"))?;
+        let mut listeners = bind_rest(&addresses, listeners)?;
+        let reading = listeners.split_off(given.addresses(&file).len());
+        let proxy = Proxy::on(listeners, setup.config)
+            .and_then(|proxy| proxy.and_reading_on(reading))
+            .map_err(system("listening"))?;
         let reloader = Reloader::new(&file.path, given, begun, proxy.reload());
         let has_servers = self.private.is_some();
         let service = Service::new(
@@ -315,7 +318,7 @@ impl Servers {
 /// Begins to ask the members. No client comes before a primary is known, if there is one; a program
 /// that is to be taken over serves until then.
 fn begin_members(proxy: &Proxy, settings: members::Settings) -> std::io::Result<Members> {
-    let members = Members::begin(proxy.lead(), settings)?;
+    let members = Members::begin(proxy.lead(), proxy.reads(), settings)?;
     members.wait();
     Ok(members)
 }

@@ -67,6 +67,36 @@ impl ClientTracking {
     }
 }
 
+/// What else a session's server is told when it begins, where there are several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Nothing.
+    Usual,
+    /// It tells the GTIDs of what the session writes.
+    Writes,
+    /// It takes no writes. `waits`: a node of a Galera cluster waits for what others have written.
+    Reads { waits: bool },
+}
+
+/// Statements of a purpose, and whether one that fails ends the session.
+fn statements_of(purpose: Purpose, family: Family) -> Vec<(&'static [u8], bool)> {
+    match (purpose, family) {
+        // in a transaction it cannot be set, and was set before
+        (Purpose::Writes, Family::MySql) => vec![(TRACK_GTIDS, false)],
+        (Purpose::Usual | Purpose::Writes, _) => Vec::new(),
+        (Purpose::Reads { waits }, _) => {
+            let mut all: Vec<(&[u8], bool)> = vec![(b"SET SESSION TRANSACTION READ ONLY", true)];
+            if waits {
+                all.push((b"SET SESSION wsrep_sync_wait = 1", true));
+            }
+            all
+        }
+    }
+}
+
+/// MySQL tells the GTID of each transaction of the session.
+pub(crate) const TRACK_GTIDS: &[u8] = b"SET SESSION session_track_gtids = OWN_GTID";
+
 /// The variables that cryptographic functions depend on: behind those that are tracked, and as they
 /// are asked for. The rest of MariaDB's is in [`TRACKED_IF_KNOWN`].
 fn of_functions(family: Family) -> (&'static str, &'static str) {
@@ -208,6 +238,8 @@ pub(crate) struct State {
     pub found_rows: bool,
     /// The server tracks changes; without that the settings are not known.
     pub tracked: bool,
+    /// The client has set whether the server tells the GTIDs of its transactions.
+    pub gtids_lost: bool,
     /// Something that plans depend on changed.
     pub changed: bool,
 }
@@ -256,12 +288,19 @@ impl State {
         family: Family,
         found_rows: bool,
         client: &ClientTracking,
+        purpose: Purpose,
     ) -> Outcome<State> {
         let (mut track, mut asked) = (TRACKED.to_owned(), String::new());
         let (tracked_function, asked_function) = of_functions(family);
         track += tracked_function;
         for name in unusual::names(family) {
             track = track + "," + name;
+        }
+        if purpose == Purpose::Writes {
+            track += match family {
+                Family::MySql => ",session_track_gtids",
+                Family::MariaDb => ",last_gtid",
+            };
         }
         let track = match client {
             ClientTracking::All => "'*'".to_owned(),
@@ -282,6 +321,10 @@ impl State {
         let track = format!(
             "SET SESSION session_track_schema=ON, SESSION session_track_system_variables={track}"
         );
+        let mut first = Vec::new();
+        for (statement, must) in statements_of(purpose, family) {
+            first.push((server.put_query(statement)?, must));
+        }
         let tracks = server.put_query(track.as_bytes())?;
         let versions = versions(family);
         let settings = format!(
@@ -295,6 +338,12 @@ impl State {
         );
         let settings = server.put_query(settings.as_bytes())?;
         server.flush()?;
+        for (question, must) in first {
+            match server.read_ok(question) {
+                Err(Failure::Server { .. }) if !must => {}
+                done => drop(done?),
+            }
+        }
         let tracked = match server.read_ok(tracks) {
             Ok(_) => true,
             Err(Failure::Server { code, .. }) => {
@@ -346,6 +395,7 @@ impl State {
             charset_collations: cell(places.end).unwrap_or_default(),
             found_rows,
             tracked,
+            gtids_lost: false,
             changed: true,
         };
         state.set("sql_mode", &cell(0).unwrap_or_default());
@@ -469,6 +519,10 @@ impl State {
                 return;
             }
             "session_track_system_variables" | "session_track_schema" => self.tracked = false,
+            "session_track_gtids" => {
+                self.gtids_lost = !value.eq_ignore_ascii_case("OWN_GTID");
+                return;
+            }
             other if self.unusual.learn(other, value) => {}
             _ => return,
         }

@@ -131,6 +131,7 @@ impl Session {
 
     /// Plans a statement. With `fresh`, every table that it names is looked up again first.
     pub fn make_plan(&mut self, sql: &[u8], fresh: bool) -> Outcome<Arc<KeyedPlan>> {
+        self.must_only_read(sql)?;
         let mut looked_up = fresh;
         self.meter.made();
         for _ in 0..MAX_PLANS {
