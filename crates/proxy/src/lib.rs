@@ -120,8 +120,8 @@ mod written;
 
 use members::{Leading, Side};
 use onionskin_plan::UseScratch;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 pub use certificates::{
     CertificateRule, CertificateRuleError, CertificateRules, CertificateSections, certificates_end,
@@ -163,6 +163,8 @@ pub(crate) struct Shared {
     pub configuration: u64,
     /// Which server sessions go to, where there are several.
     pub leading: Leading,
+    /// For sessions of `listen_read`: what those of `listen` share.
+    pub primary: Option<Weak<live::Live>>,
     /// The part of it that logins depend on.
     pub login: Arc<login::LoginSettings>,
     pub sessions: Arc<registry::Registry>,
@@ -200,6 +202,7 @@ impl Shared {
             configuration: 0,
             login: Arc::new(login::LoginSettings::of(&config, &leading)),
             leading,
+            primary: None,
             sessions: Arc::default(),
             accounts: Arc::new(catalog::Accounts::new(rules(&config, 0, Arc::default()))),
             told: Arc::default(),
@@ -240,13 +243,14 @@ impl Shared {
 
     /// The same for the sessions of `listen_read` at one member: nothing that is known of tables
     /// is theirs, but for the names that were protected once.
-    pub(crate) fn beside(&self, number: u32) -> Arc<Self> {
+    pub(crate) fn beside(&self, number: u32, primary: Weak<live::Live>) -> Arc<Self> {
         let leading = Leading {
             side: Side::Reading(number),
             closed: Some(UNASKED.into()),
             ..Leading::default()
         };
-        self.next(self.config.clone(), self.configuration, leading, false)
+        let config = self.config.clone();
+        self.next_of(config, self.configuration, leading, false, Some(primary))
     }
 
     /// `stays`: what is known of tables.
@@ -257,12 +261,25 @@ impl Shared {
         leading: Leading,
         stays: bool,
     ) -> Arc<Self> {
+        let primary = self.primary.clone();
+        self.next_of(config, configuration, leading, stays, primary)
+    }
+
+    fn next_of(
+        &self,
+        config: Arc<Config>,
+        configuration: u64,
+        leading: Leading,
+        stays: bool,
+        primary: Option<Weak<live::Live>>,
+    ) -> Arc<Self> {
         let edition = NEXT_EDITION.fetch_add(1, Ordering::SeqCst);
         Arc::new(Shared {
             edition,
             configuration,
             login: Arc::new(login::LoginSettings::of(&config, &leading)),
             leading,
+            primary,
             sessions: self.sessions.clone(),
             accounts: match stays {
                 true => self.accounts.clone(),

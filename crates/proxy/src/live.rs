@@ -67,8 +67,8 @@ impl Live {
     }
 
     /// The same for the sessions of `listen_read` at one member.
-    pub fn beside(&self, number: u32) -> Arc<Live> {
-        Live::new(self.current().beside(number))
+    pub fn beside(self: &Arc<Live>, number: u32) -> Arc<Live> {
+        Live::new(self.current().beside(number, Arc::downgrade(self)))
     }
 
     /// Has another server lead, or none. `None` of the change: nothing is exchanged.

@@ -264,6 +264,9 @@ table! {
     pub NOT_CAUGHT_UP = "OS1221", 1205, "HY000",
         "The replica did not get what was written before within `causal_seconds`, and the statement was not run.",
         "Run it again, or read from `listen`.";
+    pub NOT_SWITCHED = "OS1222", 1412, "HY000",
+        "A table of the statement is protected at the primary and not yet at this replica, which is behind a migration.",
+        "Run it again when the replica has caught up, or read from `listen`.";
 }
 
 /// A statement that is not done: which error, and about what.

@@ -135,6 +135,20 @@ impl Accounts {
         protected
     }
 
+    /// Whether any account has found a table plain by a look-up that began after that time.
+    pub fn found_plain(&self, name: &TableName, after: u64) -> bool {
+        let accounts: Vec<_> = self.shared.read().values().cloned().collect();
+        accounts.iter().any(|account| {
+            let tables = account.tables.read();
+            let entry = tables.get(name);
+            entry.is_some_and(|entry| {
+                let table = entry.table.as_ref();
+                let is_plain = table.is_some_and(|table| !table.view && !table.is_protected());
+                is_plain && entry.age.is_newer_than(after)
+            })
+        })
+    }
+
     pub fn get(&self, name: &str) -> Arc<Account> {
         if let Some(found) = self.shared.read().get(name) {
             return Arc::clone(found);

@@ -158,6 +158,16 @@ impl Session {
                             continue;
                         }
                     }
+                    if self.shared.leading.only_reads() {
+                        let behind = self.not_switched(&plan.names);
+                        if !behind.is_empty() && self.look_up(&behind)? {
+                            looked_up = true;
+                            continue;
+                        }
+                        if !self.not_switched(&behind).is_empty() {
+                            return Err(Failure::refused(&errors::NOT_SWITCHED, ""));
+                        }
+                    }
                     self.check_settings(&plan, sql)?;
                     let is_ahead = self.current.plans_ahead;
                     let asked = match is_ahead {

@@ -8,11 +8,12 @@
 //! before it arrived ([`crate::written`]). The server is asked only if there is something that the
 //! session has not waited for yet.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use onionskin_plan::{Facts, errors, only_reads};
+use onionskin_plan::{Catalog, Facts, Known, errors, only_reads};
+use onionskin_schema::TableName;
 use onionskin_value::Family;
 use onionskin_wire::messages::Command;
 
@@ -50,8 +51,14 @@ pub(super) fn written_here(shared: &Shared) -> Option<Arc<Written>> {
 }
 
 impl Session {
-    /// Whether a session that only reads may do this, now.
+    /// Whether a session that only reads may do this, now. Where a table has become a protected one
+    /// at any server, no plan from before counts: see [`Self::not_switched`].
     pub(super) fn may_read(&mut self, command: Command) -> Outcome<()> {
+        let version = self.account.rules.once.version();
+        if version != self.known_protected {
+            self.known_protected = version;
+            self.account.new_generation();
+        }
         match command {
             Command::Query | Command::StmtExecute => self.catch_up(),
             Command::Refresh | Command::Shutdown | Command::Debug => {
@@ -69,6 +76,27 @@ impl Session {
         }
         only_reads(sql, self.space.settings.lex)
             .map_err(|about| Failure::refused(&errors::ONLY_READS, about))
+    }
+
+    /// Tables of a plan that are protected at the primary and plain here: the replica is behind the
+    /// switch of a migration. It may come at any moment, and values of a statement that was planned
+    /// before would go to protected columns in clear text. So nothing is sent until it has come.
+    pub(super) fn not_switched(&self, names: &[TableName]) -> Vec<TableName> {
+        let primary = self.shared.primary.as_ref().and_then(Weak::upgrade);
+        let Some(primary) = primary else {
+            return Vec::new();
+        };
+        let is_behind = |name: &&TableName| {
+            let Some(found) = self.account.rules.once.last_found(name) else {
+                return false;
+            };
+            let known = self.account.table(&name.database, &name.name);
+            let is_plain =
+                matches!(known, Known::Table(table) if !table.view && !table.is_protected());
+            // a migration may have taken the protection back
+            is_plain && !primary.current().accounts.found_plain(name, found)
+        };
+        names.iter().filter(is_behind).cloned().collect()
     }
 
     /// Has the server tell the GTIDs of transactions again, which the client has switched off.
