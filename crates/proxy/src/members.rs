@@ -11,10 +11,10 @@
 //! plans and of cells, since replicas are not at the same point in time. A session never changes
 //! its side.
 //!
-//! Each change of the server that the sessions of a side are at begins a new *term*. A session belongs to the
-//! term under which it has logged in. One of an earlier term may finish its transaction, for a
-//! bounded time, and runs nothing else. Nothing that was known of tables goes over into another
-//! term: the new server may be behind, or have other definitions.
+//! Each change of the server that the sessions of a side are at begins a new *term*. A session
+//! belongs to the term under which it has logged in. One of an earlier term may finish its
+//! transaction, for a bounded time, and runs nothing else. Nothing that was known of tables goes
+//! over into another term: the new server may be behind, or have other definitions.
 
 use std::net::SocketAddr;
 use std::time::Instant;

@@ -16,6 +16,7 @@ use onionskin_wire::{DefinitionForm, WireError};
 
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
+use crate::members::{CatchUp, Leading, Side};
 use crate::packet_bound::PacketBound;
 use crate::unusual::{self, Unusual};
 
@@ -76,6 +77,19 @@ pub(crate) enum Purpose {
     Writes,
     /// It takes no writes. `waits`: a node of a Galera cluster waits for what others have written.
     Reads { waits: bool },
+}
+
+impl Purpose {
+    /// That of a session of this side; `waits`: there are sessions that wait for what was written.
+    pub fn of(leading: &Leading, waits: bool) -> Purpose {
+        match leading.side {
+            Side::Primary if waits => Purpose::Writes,
+            Side::Primary => Purpose::Usual,
+            Side::Reading(_) => Purpose::Reads {
+                waits: waits && leading.catch_up == CatchUp::Node,
+            },
+        }
+    }
 }
 
 /// Statements of a purpose, and whether one that fails ends the session.

@@ -11,12 +11,15 @@ pub fn a_session_that_reads_writes_nowhere(kind: Kind) {
         return;
     };
     members.table();
+    for server in &members.servers {
+        let mut root = server.connect();
+        root.must("SET GLOBAL log_bin_trust_function_creators = 1");
+    }
     let mut root = members.servers[0].connect();
     root.must("CREATE TABLE bank.plain (id INT PRIMARY KEY, n INT)");
     root.must("INSERT INTO bank.plain VALUES (1, 1)");
     root.must("CREATE PROCEDURE bank.writes() BEGIN SET SESSION TRANSACTION READ WRITE; INSERT INTO bank.plain VALUES (2, 2); END");
     root.must("CREATE PROCEDURE bank.frees() SET SESSION TRANSACTION READ WRITE");
-    root.must("SET GLOBAL log_bin_trust_function_creators = 1");
     root.must("CREATE FUNCTION bank.f() RETURNS INT BEGIN SET SESSION TRANSACTION READ WRITE; INSERT INTO bank.plain VALUES (3, 3); RETURN 1; END");
     if kind == Kind::MariaDb {
         root.must("CREATE SEQUENCE bank.s");
@@ -114,7 +117,7 @@ pub fn a_session_that_reads_writes_nowhere(kind: Kind) {
         session
             .conn()
             .change_user(
-                mysql::ChangeUserOpts::new()
+                ::mysql::ChangeUserOpts::new()
                     .with_user(Some("boss".into()))
                     .with_pass(Some("boss secret".into())),
             )

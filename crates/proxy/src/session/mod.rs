@@ -60,7 +60,7 @@ use crate::next_transaction::NextTransaction;
 use crate::prepared::Statements;
 use crate::scratch::Engine;
 use crate::slow_log::Arrival;
-use crate::state::{ClientTracking, State};
+use crate::state::{ClientTracking, Purpose, State};
 use crate::unique_keys::UniqueKeys;
 use crate::watch::Activity;
 use crate::{Shared, touched};
@@ -160,7 +160,8 @@ impl Session {
         let shared = live.current();
         activity.runs_under(shared.edition);
         let mut server = Server::new(login.server, login.server_capabilities, login.form);
-        server.written = reading::written_here(&shared);
+        let only_reads = shared.leading.only_reads();
+        server.written = shared.written.clone().filter(|_| !only_reads);
         let found_rows = login.server_capabilities.contains(Capabilities::FOUND_ROWS);
         tracing::debug!(
             id = login.connection_id,
@@ -188,7 +189,7 @@ impl Session {
             login.family,
             found_rows,
             &ClientTracking::default(),
-            reading::purpose(&shared),
+            Purpose::of(&shared.leading, shared.written.is_some()),
         ) {
             Ok(state) => state,
             // the server took the password and then no statement: the account's may have expired
@@ -517,7 +518,7 @@ impl Session {
         let State {
             family, found_rows, ..
         } = self.state;
-        let purpose = reading::purpose(&self.shared);
+        let purpose = Purpose::of(&self.shared.leading, self.shared.written.is_some());
         let tracking = &self.client_tracking;
         self.state = State::read(&mut self.server, family, found_rows, tracking, purpose)?;
         Ok(())

@@ -8,7 +8,7 @@
 //! before it arrived ([`crate::written`]). The server is asked only if there is something that the
 //! session has not waited for yet.
 
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,10 +18,9 @@ use onionskin_value::Family;
 use onionskin_wire::messages::Command;
 
 use super::Session;
-use crate::Shared;
 use crate::error::{Failure, Outcome};
-use crate::members::{CatchUp, Side};
-use crate::state::{Purpose, TRACK_GTIDS};
+use crate::members::CatchUp;
+use crate::state::TRACK_GTIDS;
 use crate::written::{Target, Written};
 
 /// How often it is looked whether the primary was asked meanwhile.
@@ -30,25 +29,6 @@ const TICK: Duration = Duration::from_millis(5);
 const GRACE: Duration = Duration::from_secs(1);
 /// The shortest wait. Servers take none for one without an end.
 const LEAST: f64 = 0.01;
-
-/// What the server of a session is told.
-pub(super) fn purpose(shared: &Shared) -> Purpose {
-    match (shared.leading.side, &shared.written) {
-        (Side::Primary, None) => Purpose::Usual,
-        (Side::Primary, Some(_)) => Purpose::Writes,
-        (Side::Reading(_), written) => Purpose::Reads {
-            waits: written.is_some() && shared.leading.catch_up == CatchUp::Node,
-        },
-    }
-}
-
-/// Where what a session writes is noted.
-pub(super) fn written_here(shared: &Shared) -> Option<Arc<Written>> {
-    match shared.leading.side {
-        Side::Primary => shared.written.clone(),
-        Side::Reading(_) => None,
-    }
-}
 
 impl Session {
     /// Whether a session that only reads may do this, now. Where a table has become a protected one
@@ -81,7 +61,7 @@ impl Session {
     /// Tables of a plan that are protected at the primary and plain here: the replica is behind the
     /// switch of a migration. It may come at any moment, and values of a statement that was planned
     /// before would go to protected columns in clear text. So nothing is sent until it has come.
-    pub(super) fn not_switched(&self, names: &[TableName]) -> Vec<TableName> {
+    pub(crate) fn not_switched(&self, names: &[TableName]) -> Vec<TableName> {
         let primary = self.shared.primary.as_ref().and_then(Weak::upgrade);
         let Some(primary) = primary else {
             return Vec::new();
