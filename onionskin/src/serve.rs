@@ -157,11 +157,10 @@ impl Serve {
             Some(_) => sockets::listed(&file.backends),
             None => setup.config.backend.to_string(),
         };
-        let mut listeners = bind_rest(&addresses, listeners)?;
-        let reading = listeners.split_off(given.addresses(&file).len());
-        let proxy = Proxy::on(listeners, setup.config)
-            .and_then(|proxy| proxy.and_reading_on(reading))
-            .map_err(system("listening"))?;
+        let listeners = bind_rest(&addresses, listeners)?;
+        let reading_from = given.addresses(&file).len();
+        let proxy = proxy_on(listeners, reading_from, setup.config);
+        let proxy = proxy.map_err(system("listening"))?;
         let reloader = Reloader::new(&file.path, given, begun, proxy.reload());
         let has_servers = self.private.is_some();
         let service = Service::new(
@@ -172,10 +171,9 @@ impl Serve {
             has_servers,
         );
         let service = service.map_err(system("duplicating a socket"))?;
-        if let Some(settings) = members {
-            let members = begin_members(&proxy, settings);
-            service.keep_members(members.map_err(system("asking the members"))?);
-        }
+        let members = members.map(|settings| begin_members(&proxy, settings));
+        let members = members.transpose();
+        service.keep_members(members.map_err(system("asking the members"))?);
         if admin.is_some() || control.is_some() {
             let observer = proxy.observer().map_err(system("watching the server"))?;
             service.keep_observer(Arc::new(observer));
@@ -313,6 +311,16 @@ impl Servers {
             server.stop();
         }
     }
+}
+
+/// A proxy on sockets, of which those from this one on are for sessions that only read.
+fn proxy_on(
+    mut listeners: Vec<Bound>,
+    reading_from: usize,
+    config: onionskin_proxy::Config,
+) -> std::io::Result<Proxy> {
+    let reading = listeners.split_off(reading_from);
+    Proxy::on(listeners, config)?.and_reading_on(reading)
 }
 
 /// Begins to ask the members. No client comes before a primary is known, if there is one; a program

@@ -152,10 +152,10 @@ fn set(sql: &[u8], all: &[Token]) -> Result<(), &'static str> {
             TokenKind::Punct(b')') => depth = depth.saturating_sub(1),
             TokenKind::Punct(b',') if depth == 0 => is_left = true,
             TokenKind::Punct(b'=' | b':') if depth == 0 => is_left = false,
-            TokenKind::Word | TokenKind::Quoted | TokenKind::Variable if is_left => {
-                if !may_be_set(token.text(sql)) {
-                    return Err(READ_WRITE);
-                }
+            TokenKind::Word | TokenKind::Quoted | TokenKind::Variable
+                if is_left && !may_be_set(token.text(sql)) =>
+            {
+                return Err(READ_WRITE);
             }
             _ => {}
         }

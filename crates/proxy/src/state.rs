@@ -294,6 +294,54 @@ fn text(cell: Option<&Option<Vec<u8>>>) -> Option<String> {
         .map(|b| String::from_utf8_lossy(b).into_owned())
 }
 
+/// The statement that has the server track changes: of the variables that the proxy has to know, and
+/// of those that the client wants to know.
+fn tracking(family: Family, client: &ClientTracking, purpose: Purpose) -> String {
+    let mut track = TRACKED.to_owned();
+    track += of_functions(family).0;
+    for name in unusual::names(family) {
+        track = track + "," + name;
+    }
+    if purpose == Purpose::Writes {
+        track += match family {
+            Family::MySql => ",session_track_gtids",
+            Family::MariaDb => ",last_gtid",
+        };
+    }
+    let track = match client {
+        ClientTracking::All => "'*'".to_owned(),
+        ClientTracking::Names(names) => {
+            // MySQL refuses a list with a name in it twice
+            let is_new = |name: &&String| !is_tracked(&track, name);
+            let more: String = names
+                .iter()
+                .filter(is_new)
+                .map(|n| format!(",{n}"))
+                .collect();
+            format!("'{track}{more}' {TRACKED_IF_KNOWN}")
+        }
+    };
+    format!("SET SESSION session_track_schema=ON, SESSION session_track_system_variables={track}")
+}
+
+/// What the session's settings are asked with.
+fn questions(family: Family) -> String {
+    let versions = versions(family);
+    let (_, asked_function) = of_functions(family);
+    let asked: String = unusual::asked(family)
+        .map(|name| format!(", @@{name}"))
+        .collect();
+    format!(
+        "SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
+          @@character_set_results, @@time_zone, @@system_time_zone, {DATABASE}, \
+          @@div_precision_increment, {ACCOUNT}, @@collation_database, @@sql_select_limit, \
+          CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00', \
+          -0e0, 0 {versions}, @@max_allowed_packet, @@sql_safe_updates, \
+          CONCAT(@@sql_notes /*M!100616 , ',', @@note_verbosity*/), {asked_function}{asked} \
+          /*M!110201 , @@character_set_collations*/",
+    )
+}
+
 impl State {
     /// Asks the server, and has it track changes from now on: of the variables that the proxy has
     /// to know, and of those that the client wants to know.
@@ -304,53 +352,12 @@ impl State {
         client: &ClientTracking,
         purpose: Purpose,
     ) -> Outcome<State> {
-        let (mut track, mut asked) = (TRACKED.to_owned(), String::new());
-        let (tracked_function, asked_function) = of_functions(family);
-        track += tracked_function;
-        for name in unusual::names(family) {
-            track = track + "," + name;
-        }
-        if purpose == Purpose::Writes {
-            track += match family {
-                Family::MySql => ",session_track_gtids",
-                Family::MariaDb => ",last_gtid",
-            };
-        }
-        let track = match client {
-            ClientTracking::All => "'*'".to_owned(),
-            ClientTracking::Names(names) => {
-                // MySQL refuses a list with a name in it twice
-                let is_new = |name: &&String| !is_tracked(&track, name);
-                let more: String = names
-                    .iter()
-                    .filter(is_new)
-                    .map(|n| format!(",{n}"))
-                    .collect();
-                format!("'{track}{more}' {TRACKED_IF_KNOWN}")
-            }
-        };
-        for name in unusual::asked(family) {
-            asked = asked + ", @@" + name;
-        }
-        let track = format!(
-            "SET SESSION session_track_schema=ON, SESSION session_track_system_variables={track}"
-        );
         let mut first = Vec::new();
         for (statement, must) in statements_of(purpose, family) {
             first.push((server.put_query(statement)?, must));
         }
-        let tracks = server.put_query(track.as_bytes())?;
-        let versions = versions(family);
-        let settings = format!(
-            "SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
-              @@character_set_results, @@time_zone, @@system_time_zone, {DATABASE}, \
-              @@div_precision_increment, {ACCOUNT}, @@collation_database, @@sql_select_limit, \
-              CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00', \
-              -0e0, 0 {versions}, @@max_allowed_packet, @@sql_safe_updates, \
-              CONCAT(@@sql_notes /*M!100616 , ',', @@note_verbosity*/), {asked_function}{asked} \
-              /*M!110201 , @@character_set_collations*/",
-        );
-        let settings = server.put_query(settings.as_bytes())?;
+        let tracks = server.put_query(tracking(family, client, purpose).as_bytes())?;
+        let settings = server.put_query(questions(family).as_bytes())?;
         server.flush()?;
         for (question, must) in first {
             match server.read_ok(question) {

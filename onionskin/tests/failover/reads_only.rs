@@ -5,6 +5,52 @@ use super::*;
 /// `ONLY_READS`, and the server's own for a session that is READ ONLY.
 const ONLY: u16 = 1792;
 
+/// Statements that write, or that make the session one that may.
+const TRIES: &[&str] = &[
+    "INSERT INTO plain VALUES (9, 9)",
+    "INSERT INTO account VALUES (9, 'eve', 9)",
+    "UPDATE account SET amount = 9 WHERE owner = 'ada'",
+    "UPDATE account SET amount = amount + 1",
+    "DELETE FROM account WHERE owner = 'ada'",
+    "REPLACE INTO plain VALUES (1, 9)",
+    "WITH a AS (SELECT 1 AS id) DELETE FROM plain WHERE id IN (SELECT id FROM a)",
+    "CREATE TABLE made (a INT)",
+    "CREATE TEMPORARY TABLE made (a INT)",
+    "CREATE TABLE made AS SELECT * FROM account",
+    "DROP TABLE plain",
+    "TRUNCATE TABLE plain",
+    "ALTER TABLE plain ADD COLUMN b INT",
+    "CALL writes()",
+    "CALL frees()",
+    "SELECT f()",
+    "DO f()",
+    "SET @a = f()",
+    "SELECT amount, f() FROM account WHERE owner = 'ada'",
+    "START TRANSACTION READ WRITE",
+    "SET SESSION TRANSACTION READ WRITE",
+    "SET TRANSACTION READ WRITE",
+    "SET @@session.transaction_read_only = 0",
+    "SET SESSION tx_read_only = 0",
+    "SET GLOBAL read_only = 0",
+    "/*!40101 SET SESSION TRANSACTION READ WRITE */",
+    "SELECT 1; INSERT INTO plain VALUES (9, 9)",
+    "SELECT 1; SET SESSION TRANSACTION READ WRITE; INSERT INTO plain VALUES (9, 9)",
+    "SELECT owner FROM account; CALL writes()",
+    "PREPARE s FROM 'INSERT INTO plain VALUES (9, 9)'",
+    "PREPARE s FROM 'SET SESSION TRANSACTION READ WRITE'",
+    "SET @t = 'CALL writes()'; PREPARE s FROM @t",
+    "LOCK TABLES plain WRITE",
+    "FLUSH TABLES",
+    "GRANT ALL ON bank.* TO app@'%'",
+    "XA START 'a'",
+    "LOAD DATA INFILE '/etc/hostname' INTO TABLE plain",
+    "EXECUTE IMMEDIATE 'INSERT INTO plain VALUES (9, 9)'",
+    "BEGIN NOT ATOMIC INSERT INTO plain VALUES (9, 9); END",
+    "SET STATEMENT tx_read_only = 0 FOR INSERT INTO plain VALUES (9, 9)",
+    "ANALYZE UPDATE plain SET n = 9",
+    "'unreadable; INSERT INTO plain VALUES (9, 9)",
+];
+
 /// All privileges that there are: `read_only` does not hold this account back.
 pub fn a_session_that_reads_writes_nowhere(kind: Kind) {
     let Some(members) = Members::reading(kind, 2, "causal_seconds = 2") else {
@@ -42,51 +88,7 @@ pub fn a_session_that_reads_writes_nowhere(kind: Kind) {
             session.text("SELECT @@read_only").expect("rows"),
             at.to_string()
         );
-        let tries: &[&str] = &[
-            "INSERT INTO plain VALUES (9, 9)",
-            "INSERT INTO account VALUES (9, 'eve', 9)",
-            "UPDATE account SET amount = 9 WHERE owner = 'ada'",
-            "UPDATE account SET amount = amount + 1",
-            "DELETE FROM account WHERE owner = 'ada'",
-            "REPLACE INTO plain VALUES (1, 9)",
-            "WITH a AS (SELECT 1 AS id) DELETE FROM plain WHERE id IN (SELECT id FROM a)",
-            "CREATE TABLE made (a INT)",
-            "CREATE TEMPORARY TABLE made (a INT)",
-            "CREATE TABLE made AS SELECT * FROM account",
-            "DROP TABLE plain",
-            "TRUNCATE TABLE plain",
-            "ALTER TABLE plain ADD COLUMN b INT",
-            "CALL writes()",
-            "CALL frees()",
-            "SELECT f()",
-            "DO f()",
-            "SET @a = f()",
-            "SELECT amount, f() FROM account WHERE owner = 'ada'",
-            "START TRANSACTION READ WRITE",
-            "SET SESSION TRANSACTION READ WRITE",
-            "SET TRANSACTION READ WRITE",
-            "SET @@session.transaction_read_only = 0",
-            "SET SESSION tx_read_only = 0",
-            "SET GLOBAL read_only = 0",
-            "/*!40101 SET SESSION TRANSACTION READ WRITE */",
-            "SELECT 1; INSERT INTO plain VALUES (9, 9)",
-            "SELECT 1; SET SESSION TRANSACTION READ WRITE; INSERT INTO plain VALUES (9, 9)",
-            "SELECT owner FROM account; CALL writes()",
-            "PREPARE s FROM 'INSERT INTO plain VALUES (9, 9)'",
-            "PREPARE s FROM 'SET SESSION TRANSACTION READ WRITE'",
-            "SET @t = 'CALL writes()'; PREPARE s FROM @t",
-            "LOCK TABLES plain WRITE",
-            "FLUSH TABLES",
-            "GRANT ALL ON bank.* TO app@'%'",
-            "XA START 'a'",
-            "LOAD DATA INFILE '/etc/hostname' INTO TABLE plain",
-            "EXECUTE IMMEDIATE 'INSERT INTO plain VALUES (9, 9)'",
-            "BEGIN NOT ATOMIC INSERT INTO plain VALUES (9, 9); END",
-            "SET STATEMENT tx_read_only = 0 FOR INSERT INTO plain VALUES (9, 9)",
-            "ANALYZE UPDATE plain SET n = 9",
-            "'unreadable; INSERT INTO plain VALUES (9, 9)",
-        ];
-        for sql in tries {
+        for sql in TRIES {
             let done = session.run(sql);
             assert!(done.is_err(), "{at}: {sql}");
             // and the session is what it was

@@ -121,8 +121,6 @@ pub(crate) struct Session {
     era: Era,
     /// What the session has waited for: see [`crate::written`].
     caught_up: u64,
-    /// Which tables are known to be protected: see [`Self::may_read`].
-    known_protected: u64,
     /// What makes the connection to the server fit for a password, as it was made.
     trust: LinkTrust,
     /// The authority whose certificate the client had to show when it connected.
@@ -259,7 +257,6 @@ impl Session {
             connection_id: login.connection_id,
             era: login.era,
             caught_up: 0,
-            known_protected: 0,
             trust: login.trust,
             client_authority: login.client_authority,
         };

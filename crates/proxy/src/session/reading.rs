@@ -34,11 +34,7 @@ impl Session {
     /// Whether a session that only reads may do this, now. Where a table has become a protected one
     /// at any server, no plan from before counts: see [`Self::not_switched`].
     pub(super) fn may_read(&mut self, command: Command) -> Outcome<()> {
-        let version = self.account.rules.once.version();
-        if version != self.known_protected {
-            self.known_protected = version;
-            self.account.new_generation();
-        }
+        self.account.heed_protected();
         match command {
             Command::Query | Command::StmtExecute => self.catch_up(),
             Command::Refresh | Command::Shutdown | Command::Debug => {
