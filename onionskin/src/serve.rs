@@ -158,8 +158,7 @@ impl Serve {
             None => setup.config.backend.to_string(),
         };
         let listeners = bind_rest(&addresses, listeners)?;
-        let reading_from = given.addresses(&file).len();
-        let proxy = proxy_on(listeners, reading_from, setup.config);
+        let proxy = proxy_on(listeners, given.addresses(&file).len(), setup.config);
         let proxy = proxy.map_err(system("listening"))?;
         let reloader = Reloader::new(&file.path, given, begun, proxy.reload());
         let has_servers = self.private.is_some();
@@ -171,8 +170,9 @@ impl Serve {
             has_servers,
         );
         let service = service.map_err(system("duplicating a socket"))?;
-        let members = members.map(|settings| begin_members(&proxy, settings));
-        let members = members.transpose();
+        let members = members
+            .map(|settings| begin_members(&proxy, settings))
+            .transpose();
         service.keep_members(members.map_err(system("asking the members"))?);
         if admin.is_some() || control.is_some() {
             let observer = proxy.observer().map_err(system("watching the server"))?;

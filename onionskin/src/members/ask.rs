@@ -83,7 +83,7 @@ pub fn ask(client: &mut Client, reads: bool) -> Result<Found, Fault> {
         address,
         role: Role::Writable(Vec::new()),
         standby: Standby::Unasked,
-        position: executed(family, value),
+        position: executed(family, value).map(Box::new),
     };
     let blocked = ["super_read_only", "read_only", "offline_mode"];
     let blocked = blocked.into_iter().find(|name| is_on(value(name)));

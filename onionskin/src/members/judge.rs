@@ -30,7 +30,7 @@ pub struct Found {
     /// What it is for those who only read.
     pub standby: Standby,
     /// What it has executed; `None`: it keeps no GTIDs.
-    pub position: Option<Executed>,
+    pub position: Option<Box<Executed>>,
 }
 
 /// What a server has executed.

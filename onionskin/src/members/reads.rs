@@ -73,7 +73,7 @@ impl History {
             return None;
         }
         self.heard = Some(member.asked);
-        let Executed { written, .. } = found(member)?.position.as_ref()?;
+        let Executed { written, .. } = found(member)?.position.as_deref()?;
         if self.seen.back().is_none_or(|(_, last)| last != written) {
             // it was asked at that time, and has answered later: so it is no later than now
             self.seen
@@ -221,11 +221,11 @@ mod tests {
                 address: None,
                 role: Role::Writable(Vec::new()),
                 standby,
-                position: Some(Executed {
+                position: Some(Box::new(Executed {
                     received: position.clone(),
                     written: position,
                     words: text,
-                }),
+                })),
             }),
         }
     }
