@@ -24,6 +24,7 @@ use crate::flattened::flattened;
 use crate::functions_section::FunctionsSection;
 use crate::health_section::{HealthSection, backends, fits};
 use crate::provider_section::{KeysSection, ProviderName, ProviderSections};
+use crate::reads_section::{self, ReadsSection};
 use crate::scratch_section::ScratchSection;
 use crate::tls_section::ClientTls;
 
@@ -107,8 +108,11 @@ pub enum ConfigError {
 struct Content {
     #[serde(default = "default_listen", deserialize_with = "addresses")]
     listen: Vec<ListenAddress>,
+    #[serde(default, deserialize_with = "addresses")]
+    listen_read: Vec<ListenAddress>,
     #[serde(default = "default_backend", deserialize_with = "backends")]
     backend: Vec<Backend>,
+    reads: Option<ReadsSection>,
     health: Option<HealthSection>,
     #[serde(default, deserialize_with = "some_parsed")]
     admin: Option<ListenAddress>,
@@ -199,6 +203,10 @@ pub struct ConfigFile {
     pub path: PathBuf,
     /// `listen`: one or several.
     pub listen: Vec<ListenAddress>,
+    /// `listen_read`: where sessions connect that only read.
+    pub listen_read: Vec<ListenAddress>,
+    /// `[reads]`
+    pub reads: ReadsSection,
     /// The server; the first of several.
     pub backend: Backend,
     /// All that `backend` names.
@@ -298,6 +306,13 @@ impl ConfigFile {
             path: path.to_owned(),
             text,
         })?;
+        let read = (&*content.listen_read, content.reads.as_ref());
+        reads_section::fits(read, &content.listen, &content.backend).map_err(|text| {
+            ConfigError::Members {
+                path: path.to_owned(),
+                text,
+            }
+        })?;
         let rules = content.tls.as_ref().map(ClientTls::certificate_rules);
         let certificates = rules.transpose().map_err(|text| ConfigError::Tls {
             path: path.to_owned(),
@@ -315,6 +330,8 @@ impl ConfigFile {
         Ok(Self {
             path: path.to_owned(),
             listen: content.listen,
+            listen_read: content.listen_read,
+            reads: content.reads.unwrap_or_default(),
             backend: content.backend[0].clone(),
             backends: content.backend,
             health: content.health,

@@ -12,8 +12,13 @@ use crate::{config_file::ConfigFile, error::CommandError};
 
 /// Settings that hold from the start of the program to its end, and why. A section stands for all
 /// that is in it.
-pub const FIXED: [(&str, &str); 9] = [
+pub const FIXED: [(&str, &str); 11] = [
     ("listen", "the address is bound at the start"),
+    ("listen_read", "the address is bound at the start"),
+    (
+        "reads.causal_seconds",
+        "open sessions tell what they have written, or do not",
+    ),
     (
         "backend",
         "open sessions and new ones must be at one server, unless it is a list before and afterwards",

@@ -106,6 +106,7 @@ impl Explain {
             certificates: CertificateRules::default(),
             tells_clients: false,
             member_timeout: None,
+            causal: None,
             backend_tls: BackendTls::Never,
             backend_rsa_key: None,
             login: LoginLimits::default(),

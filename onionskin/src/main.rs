@@ -71,6 +71,7 @@ mod passphrase;
 mod pin;
 mod private;
 mod provider_section;
+mod reads_section;
 mod reload;
 mod replay;
 mod restore;

@@ -121,7 +121,7 @@ impl Serve {
         if let Some((engine, _)) = &own_engine {
             given.engine = Some(engine.clone());
         }
-        let addresses = given.addresses(&file).to_vec();
+        let addresses = given.all_addresses(&file);
         let open = open_address(&addresses)?;
         let mut setup = Setup::read(&file, &given)?;
         let mut sockets = sockets::Given::find(&file, self.take_over, passed)?;
@@ -158,7 +158,8 @@ impl Serve {
             None => setup.config.backend.to_string(),
         };
         let listeners = bind_rest(&addresses, listeners)?;
-        let proxy = Proxy::on(listeners, setup.config).map_err(system("listening"))?;
+        let proxy = proxy_on(listeners, given.addresses(&file).len(), setup.config);
+        let proxy = proxy.map_err(system("listening"))?;
         let reloader = Reloader::new(&file.path, given, begun, proxy.reload());
         let has_servers = self.private.is_some();
         let service = Service::new(
@@ -169,10 +170,10 @@ impl Serve {
             has_servers,
         );
         let service = service.map_err(system("duplicating a socket"))?;
-        if let Some(settings) = members {
-            let members = begin_members(&proxy, settings);
-            service.keep_members(members.map_err(system("asking the members"))?);
-        }
+        let members = members
+            .map(|settings| begin_members(&proxy, settings))
+            .transpose();
+        service.keep_members(members.map_err(system("asking the members"))?);
         if admin.is_some() || control.is_some() {
             let observer = proxy.observer().map_err(system("watching the server"))?;
             service.keep_observer(Arc::new(observer));
@@ -312,10 +313,20 @@ impl Servers {
     }
 }
 
+/// A proxy on sockets, of which those from this one on are for sessions that only read.
+fn proxy_on(
+    mut listeners: Vec<Bound>,
+    reading_from: usize,
+    config: onionskin_proxy::Config,
+) -> std::io::Result<Proxy> {
+    let reading = listeners.split_off(reading_from);
+    Proxy::on(listeners, config)?.and_reading_on(reading)
+}
+
 /// Begins to ask the members. No client comes before a primary is known, if there is one; a program
 /// that is to be taken over serves until then.
 fn begin_members(proxy: &Proxy, settings: members::Settings) -> std::io::Result<Members> {
-    let members = Members::begin(proxy.lead(), settings)?;
+    let members = Members::begin(proxy.lead(), proxy.reads(), settings)?;
     members.wait();
     Ok(members)
 }

@@ -122,9 +122,9 @@ impl Service {
         *self.admin.lock() = admin;
     }
 
-    /// What asks the members of `backend`.
-    pub fn keep_members(&self, members: Members) {
-        *self.members.lock() = Some(members);
+    /// What asks the members of `backend`, if it is a list.
+    pub fn keep_members(&self, members: Option<Members>) {
+        *self.members.lock() = members;
     }
 
     /// What tells how the proxy is.

@@ -65,6 +65,11 @@ impl Given {
         }
     }
 
+    /// The same, and behind them those for sessions that only read.
+    pub fn all_addresses(&self, file: &ConfigFile) -> Vec<ListenAddress> {
+        [self.addresses(file), &file.listen_read].concat()
+    }
+
     /// The server.
     pub fn backend(&self, file: &ConfigFile) -> Backend {
         match (&self.server, &self.backend) {
@@ -109,6 +114,7 @@ impl Setup {
             certificates: file.certificates.clone(),
             tells_clients: file.backend_proxy_protocol,
             member_timeout: members.as_ref().map(|members| members.timeout),
+            causal: file.reads.causal_seconds.filter(|_| members.is_some()),
             backend_tls,
             backend_rsa_key: tls::server_key(file)?,
             login: file.login.clone(),
@@ -134,6 +140,9 @@ impl Setup {
             )));
         }
         facts.set("listen", &listed(given.addresses(file)));
+        if !file.listen_read.is_empty() {
+            facts.set("listen_read", &listed(&file.listen_read));
+        }
         if members.is_none() {
             facts.set("backend", &config.backend.to_string());
             facts.remove("health");
@@ -161,6 +170,12 @@ impl Setup {
 /// How the members of `backend` are asked; `None` if there is one server only.
 fn members(file: &ConfigFile, given: &Given) -> Result<Option<members::Settings>, CommandError> {
     let is_given = given.backend.is_some() || given.server.is_some();
+    if is_given && !file.listen_read.is_empty() {
+        return Err(CommandError::Arguments(
+            "listen_read needs the servers of backend, and another one was given as an argument"
+                .into(),
+        ));
+    }
     let Some(health) = file.health.as_ref().filter(|_| !is_given) else {
         return Ok(None);
     };
@@ -192,6 +207,7 @@ fn members(file: &ConfigFile, given: &Given) -> Result<Option<members::Settings>
         interval: health.interval(),
         timeout: health.timeout(),
         drain: health.drain(),
+        reads: (!file.listen_read.is_empty()).then(|| file.reads.settings()),
     }))
 }
 

@@ -11,6 +11,16 @@ mod clusters;
 mod losses;
 #[path = "failover/operation.rs"]
 mod operation;
+#[path = "failover/reads.rs"]
+mod reads;
+#[path = "failover/reads_cost.rs"]
+mod reads_cost;
+#[path = "failover/reads_lost.rs"]
+mod reads_lost;
+#[path = "failover/reads_only.rs"]
+mod reads_only;
+#[path = "failover/reads_protected.rs"]
+mod reads_protected;
 #[path = "failover/timing.rs"]
 mod timing;
 #[path = "failover/transfers.rs"]
@@ -23,6 +33,11 @@ use std::time::{Duration, Instant};
 use losses::*;
 use onionskin_testkit::*;
 use operation::*;
+use reads::*;
+use reads_cost::*;
+use reads_lost::*;
+use reads_only::*;
+use reads_protected::*;
 use transfers::*;
 
 on_both_servers!(
@@ -37,6 +52,16 @@ on_both_servers!(
     an_account_that_may_not_ask_is_told,
     a_new_program_takes_over,
     sums_stay_over_switchovers_and_kills,
+    own_writes_are_read_if_that_is_wanted,
+    own_writes_are_read_whatever_the_client_sets,
+    a_replica_that_is_behind_is_left_and_returned_to,
+    without_a_replica_sessions_read_from_the_primary,
+    readers_stay_over_a_failover,
+    a_frozen_replica_holds_nobody_up,
+    a_session_that_reads_writes_nowhere,
+    both_addresses_answer_alike,
+    a_replica_behind_a_migration_gets_no_clear_values,
+    what_waiting_costs,
 );
 
 /// The account of the application: no superuser, whom `read_only` would not hold back.
@@ -53,6 +78,8 @@ struct Members {
     cables: Vec<Cable>,
     servers: Vec<Server>,
     admin: u16,
+    /// Where `listen_read` is, if the configuration has `[reads]`.
+    read: u16,
     /// That its configuration names.
     _files: [tempfile::NamedTempFile; 2],
 }
@@ -98,8 +125,13 @@ impl Members {
         };
         let secret = tempfile::NamedTempFile::new().expect("a file");
         fs::write(secret.path(), "watch secret\n").expect("written");
+        let read = free_port();
+        let listen = match tables.contains("[reads]") {
+            true => format!("listen_read = \"127.0.0.1:{read}\"\n"),
+            false => String::new(),
+        };
         let settings = format!(
-            "backend = [{}]\nadmin = \"127.0.0.1:{admin}\"\ncontrol = \"control.sock\"\n{trust}",
+            "backend = [{}]\nadmin = \"127.0.0.1:{admin}\"\ncontrol = \"control.sock\"\n{listen}{trust}",
             list.join(", ")
         );
         let tables = format!(
@@ -117,6 +149,7 @@ impl Members {
             cables,
             servers,
             admin,
+            read,
             _files: [authorities, secret],
         }
     }
@@ -211,6 +244,10 @@ fn fresh_number() -> u64 {
 
 /// A server that is read-only, with the accounts of these tests.
 fn member(kind: Kind, number: usize) -> Option<Server> {
+    member_with(kind, number, &[], false)
+}
+
+fn member_with(kind: Kind, number: usize, more: &[&str], general_log: bool) -> Option<Server> {
     let id = number + 1;
     let mut extra = vec![format!("--server-id={id}"), "--read-only=1".into()];
     match kind {
@@ -218,9 +255,11 @@ fn member(kind: Kind, number: usize) -> Option<Server> {
         // they are started on copies of one data directory
         Kind::MySql => extra.push("--log-replica-updates".into()),
     }
+    extra.extend(more.iter().copied().map(str::to_owned));
     let options = ServerOptions {
         binlog: Some(Binlog::Row),
         extra,
+        general_log,
         ..ServerOptions::default()
     };
     let mut server = Server::start(kind, options)?;

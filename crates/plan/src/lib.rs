@@ -20,6 +20,7 @@ mod hidden;
 pub mod lex;
 pub mod literal;
 mod named;
+mod only_reads;
 mod parse;
 mod places;
 mod plan;
@@ -45,6 +46,7 @@ pub use finishing::{
 pub use hidden::{PRIMARY, index_hint};
 pub use lex::{LexMode, LiteralKind};
 pub use named::{NamedTable, tables_named};
+pub use only_reads::only_reads;
 pub use parse::SESSION_STACK;
 pub use plan::{
     Action, AliasMarks, Among, Argument, ByName, Carried, ColumnUse, Computed, Copied, Ddl,

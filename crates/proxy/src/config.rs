@@ -251,6 +251,9 @@ pub struct Config {
     /// Where `backend` is a list: how long a member may take to accept a connection. Nobody can log
     /// in until [`crate::Lead`] says which of them is the primary.
     pub member_timeout: Option<Duration>,
+    /// How long a statement of a session of `listen_read` waits for what sessions of `listen` have
+    /// written. `None`: it does not.
+    pub causal: Option<Duration>,
     /// The keys.
     pub keys: Arc<KeySet>,
     /// How the provider that unwraps their root key has answered, if there is one.

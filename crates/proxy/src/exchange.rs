@@ -11,10 +11,12 @@
 //! round trip.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use onionskin_schema::{TableName, identifier};
 use onionskin_wire::messages::{
-    ColumnDefinition, Command, CursorType, EofPacket, ErrPacket, OkPacket, encode_statement_command,
+    ColumnDefinition, Command, CursorType, EofPacket, ErrPacket, OkPacket, SessionChange,
+    SessionChanges, encode_statement_command,
 };
 use onionskin_wire::rows::TextRow;
 use onionskin_wire::{
@@ -25,6 +27,7 @@ use crate::age::{RECHECK, now};
 use crate::error::{Failure, Outcome, too_long};
 use crate::packet_bound::PacketBound;
 use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE};
+use crate::written::Written;
 
 /// "Deadlock found": the server has rolled the whole transaction back.
 const DEADLOCK: u16 = 1213;
@@ -89,6 +92,8 @@ pub(crate) struct Server {
     asked_at: u64,
     /// When the transaction began, likewise; 0 if that is not known.
     began: u64,
+    /// Where the GTIDs of what is written here are noted, if anybody waits for them.
+    pub written: Option<Arc<Written>>,
     /// The definitions that were confirmed last in a transaction, and when: see
     /// [`Self::sees_the_past`].
     pub confirmed: Confirmed,
@@ -160,6 +165,7 @@ impl Server {
             may_be_in_transaction: false,
             asked_at: 0,
             began: 0,
+            written: None,
             confirmed: Confirmed::default(),
         }
     }
@@ -340,6 +346,9 @@ impl Server {
                 {
                     let ok = OkPacket::decode(self.connection.last_payload(), self.capabilities)
                         .map_err(Failure::Backend)?;
+                    if let Some(written) = &self.written {
+                        note_written(written, ok.session_changes);
+                    }
                     self.changes.extend_from_slice(ok.session_changes.0);
                 }
             }
@@ -347,13 +356,20 @@ impl Server {
                 self.note(status);
                 if !self.capabilities.contains(Capabilities::DEPRECATE_EOF) {
                     self.silent_end = true;
-                    self.untold |= status.contains(StatusFlags::SESSION_STATE_CHANGED);
+                    let has_changed = status.contains(StatusFlags::SESSION_STATE_CHANGED);
+                    self.untold |= has_changed;
+                    if let Some(written) = self.written.as_ref().filter(|_| has_changed) {
+                        written.unclear();
+                    }
                 }
                 if status.contains(StatusFlags::SESSION_STATE_CHANGED)
                     && self.capabilities.contains(Capabilities::DEPRECATE_EOF)
                     && let Ok(ok) =
                         OkPacket::decode(self.connection.last_payload(), self.capabilities)
                 {
+                    if let Some(written) = &self.written {
+                        note_written(written, ok.session_changes);
+                    }
                     self.changes.extend_from_slice(ok.session_changes.0);
                 }
             }
@@ -651,6 +667,27 @@ impl Server {
     pub fn in_transaction(&self) -> bool {
         self.status.contains(StatusFlags::IN_TRANS)
             || !self.status.contains(StatusFlags::AUTOCOMMIT)
+    }
+}
+
+/// Notes what a server tells of a transaction that is committed: before the client hears of it.
+#[cold]
+fn note_written(written: &Written, changes: SessionChanges) {
+    for change in changes {
+        match change {
+            Ok(SessionChange::Gtids { ids, .. }) => written.note(ids),
+            Ok(SessionChange::SystemVariable { name, value }) if name == b"last_gtid" => {
+                // none yet
+                if !value.is_empty() {
+                    written.note(value);
+                }
+            }
+            Ok(SessionChange::SystemVariable { name, .. }) if name == b"session_track_gtids" => {
+                written.unclear();
+            }
+            Ok(_) => {}
+            Err(_) => written.unclear(),
+        }
     }
 }
 

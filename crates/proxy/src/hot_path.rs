@@ -34,6 +34,7 @@ use crate::config::{
 use crate::live::Live;
 use crate::login::Login;
 use crate::mask::Masks;
+use crate::members::Era;
 use crate::metrics::{Meter, Metrics};
 use crate::open::{self, Opener};
 use crate::session::Session;
@@ -168,6 +169,7 @@ pub(crate) fn bare_config(keys: Arc<KeySet>) -> Config {
         certificates: CertificateRules::default(),
         tells_clients: false,
         member_timeout: None,
+        causal: None,
         backend_tls: BackendTls::Never,
         backend_rsa_key: None,
         login: LoginLimits::default(),
@@ -218,7 +220,7 @@ impl Stage {
             attributes: None,
             client_authority: None,
             trust: LinkTrust::default(),
-            term: 0,
+            era: Era::default(),
             ok,
         };
         let peer = ClientAddress::Tcp((Ipv4Addr::LOCALHOST, 0).into());

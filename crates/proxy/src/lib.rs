@@ -116,10 +116,12 @@ mod unusual;
 mod upsert;
 mod view_constants;
 mod watch;
+mod written;
 
-use members::Leading;
+use members::{Leading, Side};
 use onionskin_plan::UseScratch;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 pub use certificates::{
     CertificateRule, CertificateRuleError, CertificateRules, CertificateSections, certificates_end,
@@ -133,11 +135,12 @@ pub use engine_place::{EnginePlace, Whereabouts};
 pub use explain::{Explained, LoadTables, explain, statements};
 pub use gate::Gate;
 pub use listener::{
-    Bound, Lead, ListenAddress, Manner, Proxy, Reload, Reloaded, SocketFile, Stopper, bind_unix,
+    Bound, Lead, ListenAddress, Manner, Proxy, Reads, Reload, Reloaded, SocketFile, Stopper,
+    bind_unix,
 };
 pub use login::{ServerKind, server_at};
 pub use mask::{MaskError, MaskSections, Masks};
-pub use members::{Drained, MemberState, Place};
+pub use members::{CatchUp, Drained, MemberState, Place};
 pub use metrics::{Exposition, METRICS, MetricHelp};
 pub use network::Network;
 pub use observer::{Observer, Part, ServerQuestion};
@@ -148,21 +151,28 @@ pub use status::{Counted, PartState, ProtectedColumn, ProtectedTable, Statements
 /// What is told before any member has been asked.
 const UNASKED: &str = "the members have not been asked yet";
 
-/// What all sessions share under one configuration.
+/// One count for all sides: a reload waits for the sessions of all of them.
+static NEXT_EDITION: AtomicU64 = AtomicU64::new(1);
+
+/// What all sessions of one side (see [`members`]) share under one configuration.
 pub(crate) struct Shared {
     pub config: Arc<Config>,
-    /// Whatever sessions have to take over is another edition: the first is 0.
+    /// Whatever sessions have to take over is another edition, of all sides: the first is 0.
     pub edition: u64,
     /// Which of the running proxy's configurations this is: the first is 0.
     pub configuration: u64,
     /// Which server sessions go to, where there are several.
     pub leading: Leading,
+    /// For sessions of `listen_read`: what those of `listen` share.
+    pub primary: Option<Weak<live::Live>>,
     /// The part of it that logins depend on.
     pub login: Arc<login::LoginSettings>,
     pub sessions: Arc<registry::Registry>,
     pub accounts: Arc<catalog::Accounts>,
     pub told: Arc<pins::Told>,
     pub cell_memory: Arc<row_update::CellMemory>,
+    /// What sessions of `listen` have written, if those of `listen_read` wait for it.
+    pub written: Option<Arc<written::Written>>,
     /// What is counted, if anything is.
     pub metrics: Option<Arc<metrics::Metrics>>,
     /// Statements that were refused.
@@ -192,9 +202,11 @@ impl Shared {
             configuration: 0,
             login: Arc::new(login::LoginSettings::of(&config, &leading)),
             leading,
+            primary: None,
             sessions: Arc::default(),
             accounts: Arc::new(catalog::Accounts::new(rules(&config, 0, Arc::default()))),
             told: Arc::default(),
+            written: config.causal.map(|_| Arc::default()),
             metrics: config.counts.then(|| Arc::new(metrics::Metrics::new())),
             refused: Arc::default(),
             pool: Arc::default(),
@@ -206,7 +218,7 @@ impl Shared {
 
     /// The same proxy under another configuration. What is known of tables, and the plans, stay if
     /// nothing that they rest on has changed.
-    pub(crate) fn with(&self, config: Config) -> Arc<Self> {
+    pub(crate) fn with(&self, config: Arc<Config>) -> Arc<Self> {
         let before = &self.config;
         let same_pins = match (&before.pins, &config.pins) {
             (None, None) => true,
@@ -219,8 +231,7 @@ impl Shared {
             && before.suite == config.suite
             && before.like_index == config.like_index
             && Arc::ptr_eq(&before.keys, &config.keys);
-        let (config, leading) = (Arc::new(config), self.leading.clone());
-        self.next(config, self.configuration + 1, leading, stays)
+        self.next(config, self.configuration + 1, self.leading.clone(), stays)
     }
 
     /// The same configuration with another server for new sessions, or none. Of tables nothing is
@@ -228,6 +239,18 @@ impl Shared {
     pub(crate) fn led(&self, leading: Leading) -> Arc<Self> {
         let stays = leading.term == self.leading.term;
         self.next(self.config.clone(), self.configuration, leading, stays)
+    }
+
+    /// The same for the sessions of `listen_read` at one member: nothing that is known of tables
+    /// is theirs, but for the names that were protected once.
+    pub(crate) fn beside(&self, number: u32, primary: Weak<live::Live>) -> Arc<Self> {
+        let leading = Leading {
+            side: Side::Reading(number),
+            closed: Some(UNASKED.into()),
+            ..Leading::default()
+        };
+        let config = self.config.clone();
+        self.next_of(config, self.configuration, leading, false, Some(primary))
     }
 
     /// `stays`: what is known of tables.
@@ -238,12 +261,25 @@ impl Shared {
         leading: Leading,
         stays: bool,
     ) -> Arc<Self> {
-        let edition = self.edition + 1;
+        let primary = self.primary.clone();
+        self.next_of(config, configuration, leading, stays, primary)
+    }
+
+    fn next_of(
+        &self,
+        config: Arc<Config>,
+        configuration: u64,
+        leading: Leading,
+        stays: bool,
+        primary: Option<Weak<live::Live>>,
+    ) -> Arc<Self> {
+        let edition = NEXT_EDITION.fetch_add(1, Ordering::SeqCst);
         Arc::new(Shared {
             edition,
             configuration,
             login: Arc::new(login::LoginSettings::of(&config, &leading)),
             leading,
+            primary,
             sessions: self.sessions.clone(),
             accounts: match stays {
                 true => self.accounts.clone(),
@@ -261,6 +297,7 @@ impl Shared {
                 true => self.cell_memory.clone(),
                 false => Arc::default(),
             },
+            written: self.written.clone(),
             metrics: self.metrics.clone(),
             refused: self.refused.clone(),
             pool: self.pool.clone(),

@@ -39,6 +39,7 @@ mod bound;
 mod force;
 mod groups;
 mod lead;
+mod reads;
 
 use std::cell::Cell;
 use std::io;
@@ -63,6 +64,7 @@ use crate::gate::Gate;
 use crate::keep_alive::keep_alive;
 use crate::live::Live;
 use crate::login::{Login, Timing, login};
+use crate::members::Era;
 use crate::metrics::LoginOutcome;
 use crate::network::Network;
 use crate::observer::{Observer, ServerQuestion};
@@ -75,6 +77,8 @@ use admission::Admission;
 pub use bound::{Bound, ListenAddress, Manner, SocketFile, bind_unix};
 pub use force::{Reload, Reloaded};
 pub use lead::Lead;
+pub use reads::Reads;
+use reads::Seat;
 
 /// Two sockets, each with a second handle to shut it down by.
 const FILES_PER_SESSION: u64 = 4;
@@ -84,7 +88,10 @@ const FILES_BESIDES: u64 = 64;
 /// The proxy, and the sockets that it listens on.
 pub struct Proxy {
     listeners: Vec<Bound>,
+    /// Of the listeners, those at the end are for reading alone: from this one on.
+    reading_from: usize,
     live: Arc<Live>,
+    reads: Arc<Reads>,
     admission: Arc<Admission>,
     stop: Arc<Stop>,
 }
@@ -127,10 +134,14 @@ impl Proxy {
             listener.set_nonblocking()?;
         }
         allow_open_files(&config);
+        let admission = Admission::new(&config.login);
+        let live = Live::new(Shared::new(config));
         Ok(Proxy {
+            reading_from: listeners.len(),
             listeners,
-            admission: Admission::new(&config.login),
-            live: Live::new(Shared::new(config)),
+            admission,
+            reads: Reads::beside(live.clone()),
+            live,
             stop: Arc::new(Stop {
                 requested: Arc::default(),
                 at_once: AtomicBool::new(false),
@@ -140,6 +151,15 @@ impl Proxy {
         })
     }
 
+    /// Takes sockets for sessions that only read as well: those of `listen_read`.
+    pub fn and_reading_on(mut self, listeners: Vec<Bound>) -> io::Result<Proxy> {
+        for listener in &listeners {
+            listener.set_nonblocking()?;
+        }
+        self.listeners.extend(listeners);
+        Ok(self)
+    }
+
     /// The sockets that it listens on.
     pub fn listeners(&self) -> &[Bound] {
         &self.listeners
@@ -147,12 +167,21 @@ impl Proxy {
 
     /// A handle that puts other configurations in force.
     pub fn reload(&self) -> Reload {
-        Reload::new(self.live.clone(), self.admission.clone())
+        Reload::new(
+            self.live.clone(),
+            self.reads.clone(),
+            self.admission.clone(),
+        )
     }
 
     /// A handle that says which of several servers new sessions go to.
     pub fn lead(&self) -> Lead {
         Lead::new(self.live.clone())
+    }
+
+    /// Says the same for sessions that only read: for each member whether they go there.
+    pub fn reads(&self) -> Arc<Reads> {
+        self.reads.clone()
     }
 
     /// A handle that ends [`Proxy::run`].
@@ -208,11 +237,15 @@ impl Proxy {
                 Err(error) => Some(error),
             };
             // one of each, so that no socket's clients wait for all of another's
-            for listener in &self.listeners {
+            for (index, listener) in self.listeners.iter().enumerate() {
                 match listener.accept() {
                     Ok((socket, peer)) => {
                         number += 1;
-                        self.open(number, socket, peer, batch);
+                        let (live, seat) = match index < self.reading_from {
+                            true => (self.live.clone(), None),
+                            false => self.reads.choose(),
+                        };
+                        self.open(number, socket, peer, (live, seat), batch);
                     }
                     // The client is gone before its turn, or another program was faster.
                     Err(e)
@@ -234,7 +267,14 @@ impl Proxy {
         }
     }
 
-    fn open(&self, number: u64, socket: Socket, peer: ClientAddress, batch: bool) {
+    fn open(
+        &self,
+        number: u64,
+        socket: Socket,
+        peer: ClientAddress,
+        (live, seat): (Arc<Live>, Option<Seat>),
+        batch: bool,
+    ) {
         let prepared = send_at_once(&socket)
             .and_then(|()| keep_alive(&socket))
             .and_then(|()| socket.try_clone());
@@ -245,7 +285,7 @@ impl Proxy {
                 return;
             }
         };
-        let shared = self.live.current();
+        let shared = live.current();
         let max = shared.config.sessions.all;
         let Some(entry) = shared.sessions.enter(number, handle, max) else {
             tracing::warn!(session = number, %peer, max, "too many sessions");
@@ -255,7 +295,6 @@ impl Proxy {
             turn_away(socket, 1040, "Too many connections");
             return;
         };
-        let live = self.live.clone();
         let second = socket.try_clone();
         let accepted = Instant::now();
         let deadline = accepted + shared.config.login.time;
@@ -274,6 +313,7 @@ impl Proxy {
                     schedule_as_batch();
                 }
                 IN_SESSION.set(true);
+                let _seat = seat;
                 if catch_unwind(AssertUnwindSafe(|| {
                     let place = match place {
                         Some(place) => Some((peer, place)),
@@ -371,10 +411,10 @@ fn let_in(
     }
     // what holds now: it may have waited
     let now = || live.current().login.clone();
-    let connected = |server: &Transport, term| {
+    let connected = |server: &Transport, era: Era| {
         // without one there is no other server
-        if term > 0 {
-            entry.connected(server.try_clone_socket()?, term);
+        if era.term > 0 {
+            entry.connected(server.try_clone_socket()?, era);
         }
         Ok(())
     };
@@ -417,7 +457,7 @@ fn serve(live: &Arc<Live>, entry: &Entry, mut login: Login, peer: ClientAddress,
         address: peer.group(),
     };
     let limits = live.current().config.sessions.clone();
-    match server.and_then(|server| entry.logged_in(server, login.term, owner, &limits)) {
+    match server.and_then(|server| entry.logged_in(server, login.era, owner, &limits)) {
         Ok(Ok(())) => {}
         Ok(Err(too_many)) => {
             tracing::warn!(session, %peer, limit = too_many.setting(), "too many sessions");

@@ -62,8 +62,13 @@ impl Live {
     }
 
     /// Puts a configuration in the place of the present one.
-    pub fn replace(&self, config: Config) -> Arc<Shared> {
+    pub fn replace(&self, config: Arc<Config>) -> Arc<Shared> {
         self.exchange(|current| Some(current.with(config)))
+    }
+
+    /// The same for the sessions of `listen_read` at one member.
+    pub fn beside(self: &Arc<Live>, number: u32) -> Arc<Live> {
+        Live::new(self.current().beside(number, Arc::downgrade(self)))
     }
 
     /// Has another server lead, or none. `None` of the change: nothing is exchanged.

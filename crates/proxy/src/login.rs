@@ -80,6 +80,7 @@ use onionskin_wire::{Capabilities, Connection, DefinitionForm, Transport};
 
 use crate::client_address::ClientAddress;
 use crate::keep_alive::keep_alive;
+use crate::members::{Era, Side};
 use crate::proxy_protocol;
 use connect::connect;
 use error::{LoginError, LoginResult};
@@ -119,15 +120,15 @@ pub(crate) struct Login {
     /// What makes the connection to the server fit for a password.
     pub trust: LinkTrust,
     /// See [`crate::members`].
-    pub term: u64,
+    pub era: Era,
     /// Payload of the server's last OK, not yet passed on. The client's sequence number is right
     /// for it.
     pub ok: Vec<u8>,
 }
 
-/// Is told of the connection to the server once it is there, and of the term (see
+/// Is told of the connection to the server once it is there, and of the era (see
 /// [`crate::members`]) that it belongs to: should another begin, somebody ends it.
-pub(crate) type Connected<'a> = &'a dyn Fn(&Transport, u64) -> std::io::Result<()>;
+pub(crate) type Connected<'a> = &'a dyn Fn(&Transport, Era) -> std::io::Result<()>;
 
 /// Connects to the server and has it log the client in. `Ok(None)`: the server refused, and the
 /// client was told so; or the client left.
@@ -161,7 +162,7 @@ pub(crate) fn login(
             attributes: agreed.attributes,
             client_authority: agreed.client_authority,
             trust: settings.trust.clone(),
-            term: settings.term,
+            era: settings.era,
             ok,
         })),
         Ok(None) => Ok(None),
@@ -183,7 +184,7 @@ fn relay_login(
     timing: &Timing,
 ) -> LoginResult<Option<(Connection, Agreed, Vec<u8>)>> {
     let transport = connect_for(Some(from), settings, timing.whole)?;
-    connected(&transport, settings.term).map_err(LoginError::Unreachable)?;
+    connected(&transport, settings.era).map_err(LoginError::Unreachable)?;
     let mut server = Connection::new(transport);
     if settings.trace {
         server.set_tracer(Some(tracer("server", session, Peer::Server)));
@@ -221,7 +222,11 @@ fn connect_for(
     whole: Instant,
 ) -> LoginResult<Transport> {
     if let Some(why) = &settings.closed {
-        return Err(LoginError::NoPrimary(why.clone()));
+        let why = why.clone();
+        return Err(match settings.era.side {
+            Side::Primary => LoginError::NoPrimary(why),
+            Side::Reading(_) => LoginError::NoReplica(why),
+        });
     }
     let connected = || {
         let connecting = settings.connecting.map(|limit| Instant::now() + limit);

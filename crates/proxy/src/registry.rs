@@ -12,7 +12,7 @@ use socket2::SockRef;
 
 use crate::client_address::Group;
 use crate::config::SessionLimits;
-use crate::members::Drained;
+use crate::members::{Drained, Era};
 use crate::session_limits::TooMany;
 use crate::watch::{Activity, Owner, Side, Watch};
 
@@ -48,8 +48,8 @@ struct Handles {
     server: Option<Socket>,
     /// That of a login that goes on, where there are several servers.
     logging_in: Option<Socket>,
-    /// See [`crate::members`].
-    term: u64,
+    /// `None`: it has no connection to a server yet.
+    era: Option<Era>,
     activity: Arc<Activity>,
 }
 
@@ -119,7 +119,7 @@ impl Registry {
             client,
             server: None,
             logging_in: None,
-            term: u64::MAX,
+            era: None,
             activity: Arc::default(),
         };
         let activity = handles.activity.clone();
@@ -165,14 +165,17 @@ impl Registry {
             .count()
     }
 
-    /// Ends sessions of earlier terms: those that are idle and not in a transaction, and logins;
-    /// if `cuts`, all of them. If `closed`, logins of the present one as well. Tells how many there
-    /// were.
-    pub(crate) fn drain(&self, term: u64, cuts: bool, closed: bool) -> Drained {
+    /// Ends sessions of the same side and earlier terms: those that are idle and not in a
+    /// transaction, and logins; if `cuts`, all of them. If `closed`, logins of the present term as
+    /// well. Tells how many there were.
+    pub(crate) fn drain(&self, now: Era, cuts: bool, closed: bool) -> Drained {
         let sessions = self.sessions.lock();
         let mut drained = Drained::default();
         let is_meant = |handles: &&Handles| {
-            handles.term < term || closed && handles.term == term && handles.logging_in.is_some()
+            let Some(era) = handles.era.filter(|era| era.side == now.side) else {
+                return false;
+            };
+            era.term < now.term || closed && era.term == now.term && handles.logging_in.is_some()
         };
         for handles in sessions.by_number.values().filter(is_meant) {
             drained.left += 1;
@@ -286,12 +289,12 @@ impl Handles {
 }
 
 impl Entry {
-    /// The connection has one to a server, of that term, and is going to log in there.
-    pub(crate) fn connected(&self, server: Socket, term: u64) {
+    /// The connection has one to a server, of that era, and is going to log in there.
+    pub(crate) fn connected(&self, server: Socket, era: Era) {
         let mut sessions = self.registry.sessions.lock();
         if let Some(handles) = sessions.by_number.get_mut(&self.number) {
             handles.logging_in = Some(server);
-            handles.term = term;
+            handles.era = Some(era);
         }
     }
 
@@ -300,7 +303,7 @@ impl Entry {
     pub(crate) fn logged_in(
         &self,
         server: Socket,
-        term: u64,
+        era: Era,
         owner: Owner,
         limits: &SessionLimits,
     ) -> io::Result<Result<(), TooMany>> {
@@ -322,7 +325,7 @@ impl Entry {
         handles.activity.set_owner(owner);
         handles.server = Some(server);
         handles.logging_in = None;
-        handles.term = term;
+        handles.era = Some(era);
         if closing {
             // It may have been busy with its login when the others were looked at.
             let _ = SockRef::from(&handles.client).shutdown(Shutdown::Read);

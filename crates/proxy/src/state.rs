@@ -16,6 +16,7 @@ use onionskin_wire::{DefinitionForm, WireError};
 
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
+use crate::members::{CatchUp, Leading, Side};
 use crate::packet_bound::PacketBound;
 use crate::unusual::{self, Unusual};
 
@@ -69,6 +70,49 @@ impl ClientTracking {
         ClientTracking::Names(wanted)
     }
 }
+
+/// What else a session's server is told when it begins, where there are several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Nothing.
+    Usual,
+    /// It tells the GTIDs of what the session writes.
+    Writes,
+    /// It takes no writes. `waits`: a node of a Galera cluster waits for what others have written.
+    Reads { waits: bool },
+}
+
+impl Purpose {
+    /// That of a session of this side; `waits`: there are sessions that wait for what was written.
+    pub fn of(leading: &Leading, waits: bool) -> Purpose {
+        match leading.side {
+            Side::Primary if waits => Purpose::Writes,
+            Side::Primary => Purpose::Usual,
+            Side::Reading(_) => Purpose::Reads {
+                waits: waits && leading.catch_up == CatchUp::Node,
+            },
+        }
+    }
+}
+
+/// Statements of a purpose, and whether one that fails ends the session.
+fn statements_of(purpose: Purpose, family: Family) -> Vec<(&'static [u8], bool)> {
+    match (purpose, family) {
+        // in a transaction it cannot be set, and was set before
+        (Purpose::Writes, Family::MySql) => vec![(TRACK_GTIDS, false)],
+        (Purpose::Usual | Purpose::Writes, _) => Vec::new(),
+        (Purpose::Reads { waits }, _) => {
+            let mut all: Vec<(&[u8], bool)> = vec![(b"SET SESSION TRANSACTION READ ONLY", true)];
+            if waits {
+                all.push((b"SET SESSION wsrep_sync_wait = 1", true));
+            }
+            all
+        }
+    }
+}
+
+/// MySQL tells the GTID of each transaction of the session.
+pub(crate) const TRACK_GTIDS: &[u8] = b"SET SESSION session_track_gtids = OWN_GTID";
 
 /// The variables that cryptographic functions depend on: behind those that are tracked, and as they
 /// are asked for. The rest of MariaDB's is in [`TRACKED_IF_KNOWN`].
@@ -212,6 +256,8 @@ pub(crate) struct State {
     pub found_rows: bool,
     /// The server tracks changes; without that the settings are not known.
     pub tracked: bool,
+    /// The client has set whether the server tells the GTIDs of its transactions.
+    pub gtids_lost: bool,
     /// Something that plans depend on changed.
     pub changed: bool,
 }
@@ -252,6 +298,54 @@ fn text(cell: Option<&Option<Vec<u8>>>) -> Option<String> {
         .map(|b| String::from_utf8_lossy(b).into_owned())
 }
 
+/// The statement that has the server track changes: of the variables that the proxy has to know, and
+/// of those that the client wants to know.
+fn tracking(family: Family, client: &ClientTracking, purpose: Purpose) -> String {
+    let mut track = TRACKED.to_owned();
+    track += of_functions(family).0;
+    for name in unusual::names(family) {
+        track = track + "," + name;
+    }
+    if purpose == Purpose::Writes {
+        track += match family {
+            Family::MySql => ",session_track_gtids",
+            Family::MariaDb => ",last_gtid",
+        };
+    }
+    let track = match client {
+        ClientTracking::All => "'*'".to_owned(),
+        ClientTracking::Names(names) => {
+            // MySQL refuses a list with a name in it twice
+            let is_new = |name: &&String| !is_tracked(&track, name);
+            let more: String = names
+                .iter()
+                .filter(is_new)
+                .map(|n| format!(",{n}"))
+                .collect();
+            format!("'{track}{more}' {TRACKED_IF_KNOWN}")
+        }
+    };
+    format!("SET SESSION session_track_schema=ON, SESSION session_track_system_variables={track}")
+}
+
+/// What the session's settings are asked with.
+fn questions(family: Family) -> String {
+    let versions = versions(family);
+    let (_, asked_function) = of_functions(family);
+    let asked: String = unusual::asked(family)
+        .map(|name| format!(", @@{name}"))
+        .collect();
+    format!(
+        "SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
+          @@character_set_results, @@time_zone, @@system_time_zone, {DATABASE}, \
+          @@div_precision_increment, {ACCOUNT}, @@collation_database, @@sql_select_limit, \
+          CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00', \
+          -0e0, 0 {versions}, @@max_allowed_packet, @@sql_safe_updates, \
+          CONCAT(@@sql_notes /*M!100616 , ',', @@note_verbosity*/), {asked_function}{asked} \
+          /*M!110201 , @@character_set_collations*/",
+    )
+}
+
 impl State {
     /// Asks the server, and has it track changes from now on: of the variables that the proxy has
     /// to know, and of those that the client wants to know.
@@ -260,45 +354,21 @@ impl State {
         family: Family,
         found_rows: bool,
         client: &ClientTracking,
+        purpose: Purpose,
     ) -> Outcome<State> {
-        let (mut track, mut asked) = (TRACKED.to_owned(), String::new());
-        let (tracked_function, asked_function) = of_functions(family);
-        track += tracked_function;
-        for name in unusual::names(family) {
-            track = track + "," + name;
+        let mut first = Vec::new();
+        for (statement, must) in statements_of(purpose, family) {
+            first.push((server.put_query(statement)?, must));
         }
-        let track = match client {
-            ClientTracking::All => "'*'".to_owned(),
-            ClientTracking::Names(names) => {
-                // MySQL refuses a list with a name in it twice
-                let is_new = |name: &&String| !is_tracked(&track, name);
-                let more: String = names
-                    .iter()
-                    .filter(is_new)
-                    .map(|n| format!(",{n}"))
-                    .collect();
-                format!("'{track}{more}' {TRACKED_IF_KNOWN}")
-            }
-        };
-        for name in unusual::asked(family) {
-            asked = asked + ", @@" + name;
-        }
-        let track = format!(
-            "SET SESSION session_track_schema=ON, SESSION session_track_system_variables={track}"
-        );
-        let tracks = server.put_query(track.as_bytes())?;
-        let versions = versions(family);
-        let settings = format!(
-            "SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
-              @@character_set_results, @@time_zone, @@system_time_zone, {DATABASE}, \
-              @@div_precision_increment, {ACCOUNT}, @@collation_database, @@sql_select_limit, \
-              CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00', \
-              -0e0, 0 {versions}, @@max_allowed_packet, @@sql_safe_updates, \
-              CONCAT(@@sql_notes /*M!100616 , ',', @@note_verbosity*/), {asked_function}{asked} \
-              /*M!110201 , @@character_set_collations*/",
-        );
-        let settings = server.put_query(settings.as_bytes())?;
+        let tracks = server.put_query(tracking(family, client, purpose).as_bytes())?;
+        let settings = server.put_query(questions(family).as_bytes())?;
         server.flush()?;
+        for (question, must) in first {
+            match server.read_ok(question) {
+                Err(Failure::Server { .. }) if !must => {}
+                done => drop(done?),
+            }
+        }
         let tracked = match server.read_ok(tracks) {
             Ok(_) => true,
             Err(Failure::Server { code, .. }) => {
@@ -350,6 +420,7 @@ impl State {
             charset_collations: cell(places.end).unwrap_or_default(),
             found_rows,
             tracked,
+            gtids_lost: false,
             changed: true,
         };
         state.set("sql_mode", &cell(0).unwrap_or_default());
@@ -473,6 +544,10 @@ impl State {
                 return;
             }
             "session_track_system_variables" | "session_track_schema" => self.tracked = false,
+            "session_track_gtids" => {
+                self.gtids_lost = !value.eq_ignore_ascii_case("OWN_GTID");
+                return;
+            }
             other if self.unusual.learn(other, value) => {}
             _ => return,
         }

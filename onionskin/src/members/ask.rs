@@ -5,14 +5,16 @@
 
 use std::collections::HashMap;
 
+use onionskin_rowstream::binlog::GtidPosition;
 use onionskin_rowstream::client::{Answer, Client, ClientError, ConnectOptions, Family};
 use onionskin_wire::Socket;
 
-use super::judge::{Found, Role, Source};
+use super::judge::{Channel, Executed, Found, Role, Source, Standby};
 
 /// What tells what a server is, of either family.
 const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_id', 'hostname', 'port', \
-     'read_only', 'super_read_only', 'offline_mode', 'group_replication_group_name', 'wsrep_on', 'wsrep_provider')";
+     'read_only', 'super_read_only', 'offline_mode', 'group_replication_group_name', 'wsrep_on', 'wsrep_provider', \
+     'gtid_mode', 'gtid_executed', 'gtid_slave_pos', 'gtid_binlog_pos')";
 const GALERA: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_local_state', \
      'wsrep_local_state_comment', 'wsrep_cluster_status', 'wsrep_cluster_state_uuid')";
 const GROUP: &str =
@@ -61,8 +63,8 @@ pub fn connect(
     }
 }
 
-/// Asks.
-pub fn ask(client: &mut Client) -> Result<Found, Fault> {
+/// Asks. `reads`: there are sessions that only read, and where they may do so is to be known.
+pub fn ask(client: &mut Client, reads: bool) -> Result<Found, Fault> {
     let set = pairs(&client.run(VARIABLES)?);
     let value = |name: &str| set.get(name).map(String::as_str).unwrap_or_default();
     let address = match client.closer()? {
@@ -80,20 +82,103 @@ pub fn ask(client: &mut Client) -> Result<Found, Fault> {
         },
         address,
         role: Role::Writable(Vec::new()),
+        standby: Standby::Unasked,
+        position: executed(family, value).map(Box::new),
     };
     let blocked = ["super_read_only", "read_only", "offline_mode"];
     let blocked = blocked.into_iter().find(|name| is_on(value(name)));
+    let mut standby = Standby::No("it is not read-only".into());
     found.role = if !value("group_replication_group_name").is_empty() {
         let rows = texts(client.run(GROUP)?);
+        standby = group_standby(&rows, value("server_uuid"));
         group_role(&rows, value("server_uuid"), blocked)
     } else if is_on(value("wsrep_on")) && !["", "none"].contains(&value("wsrep_provider")) {
-        galera_role(&pairs(&client.run(GALERA)?), blocked)
+        let status = pairs(&client.run(GALERA)?);
+        // whether it may be written to does not count
+        standby = match galera_role(&status, None) {
+            Role::Replica(why) => Standby::No(why),
+            _ => Standby::Node,
+        };
+        galera_role(&status, blocked)
     } else if let Some(name) = blocked {
+        if reads {
+            let channels = sources(client, family)?.into_iter();
+            standby = Standby::Replica(channels.map(|(_, channel)| channel).collect());
+        }
         Role::Replica(format!("{name} is on"))
     } else {
-        Role::Writable(sources(client, family)?)
+        let all = sources(client, family)?.into_iter();
+        Role::Writable(
+            all.filter(|(_, channel)| channel.runs())
+                .map(|(source, _)| source)
+                .collect(),
+        )
+    };
+    found.standby = match reads {
+        false => Standby::Unasked,
+        true if is_on(value("offline_mode")) => Standby::No("offline_mode is on".into()),
+        true => standby,
     };
     Ok(found)
+}
+
+/// What it has executed, from the variables of either family.
+fn executed<'a>(family: Family, value: impl Fn(&str) -> &'a str) -> Option<Executed> {
+    let (read, received, written) = match family {
+        Family::MySql if value("gtid_mode") != "ON" => return None,
+        Family::MySql => {
+            let all = value("gtid_executed");
+            (GtidPosition::parse_mysql(all), all, all)
+        }
+        // what a replica has written by itself is no part of what its source has
+        Family::MariaDb => {
+            let received = value("gtid_slave_pos");
+            let written = value("gtid_binlog_pos");
+            (GtidPosition::parse_mariadb(written), received, written)
+        }
+    };
+    let received = match family {
+        Family::MySql => GtidPosition::parse_mysql(received),
+        Family::MariaDb => GtidPosition::parse_mariadb(received),
+    };
+    Some(Executed {
+        received: received.ok()?,
+        written: read.ok()?,
+        words: written.to_owned(),
+    })
+}
+
+impl Channel {
+    /// Whether any part of it runs, or tries to.
+    fn runs(&self) -> bool {
+        let runs = |state: &str| !state.eq_ignore_ascii_case("no");
+        runs(&self.receives) || runs(&self.applies)
+    }
+}
+
+/// What a member of a group is for those who only read.
+fn group_standby(rows: &[Vec<String>], own: &str) -> Standby {
+    let field = |row: &[String], index: usize| row.get(index).cloned().unwrap_or_default();
+    let own = rows.iter().find(|row| field(row, 0) == own);
+    let Some((state, role)) = own.map(|row| (field(row, 1), field(row, 2))) else {
+        return Standby::No("it is not in its group".into());
+    };
+    let (there, all) = (members_there(rows), rows.len());
+    match (&*state, &*role) {
+        ("ONLINE", "SECONDARY") if there * 2 > all => Standby::Secondary,
+        ("ONLINE", "SECONDARY") => {
+            Standby::No(format!("it sees {there} of {all} members of its group"))
+        }
+        ("ONLINE", _) => Standby::No(format!("it is the {role} of its group")),
+        _ => Standby::No(format!("it is {state} in its group")),
+    }
+}
+
+/// How many members of a group another one sees.
+fn members_there(rows: &[Vec<String>]) -> usize {
+    let state = |row: &Vec<String>| row.get(1).cloned().unwrap_or_default();
+    let there = |row: &&Vec<String>| ["ONLINE", "RECOVERING"].contains(&state(row).as_str());
+    rows.iter().filter(there).count()
 }
 
 /// What no two servers have in common. A Galera cluster's nodes often share their `server_id`.
@@ -116,8 +201,7 @@ fn group_role(rows: &[Vec<String>], own: &str, blocked: Option<&'static str>) ->
         return Role::Replica("is not in its group".into());
     };
     let (state, role) = (field(row, 1), field(row, 2));
-    let there = |row: &&Vec<String>| ["ONLINE", "RECOVERING"].contains(&field(row, 1).as_str());
-    let there = rows.iter().filter(there).count();
+    let there = members_there(rows);
     if state != "ONLINE" {
         Role::Replica(format!("is {state} in its group"))
     } else if role != "PRIMARY" {
@@ -156,8 +240,8 @@ fn galera_role(status: &HashMap<String, String>, blocked: Option<&'static str>) 
     }
 }
 
-/// Where the server replicates from, by channels that run.
-fn sources(client: &mut Client, family: Family) -> Result<Vec<Source>, Fault> {
+/// Where the server replicates from, and what brings it.
+fn sources(client: &mut Client, family: Family) -> Result<Vec<(Source, Channel)>, Fault> {
     let (sql, names) = match family {
         Family::MySql => (
             "SHOW REPLICA STATUS",
@@ -191,12 +275,11 @@ fn sources(client: &mut Client, family: Family) -> Result<Vec<Source>, Fault> {
     }
     let rows = texts(answer);
     let channels = rows.iter().map(|row| {
-        let [server, host, port, io, sql] =
+        let [server, host, port, receives, applies] =
             [0, 1, 2, 3, 4].map(|i| row.get(wanted[i]).cloned().unwrap_or_default());
-        let runs = |state: &str| !state.eq_ignore_ascii_case("no");
-        (runs(&io) || runs(&sql)).then_some(Source { server, host, port })
+        (Source { server, host, port }, Channel { receives, applies })
     });
-    Ok(channels.flatten().collect())
+    Ok(channels.collect())
 }
 
 /// Whether a variable is on. MariaDB 12's `read_only` has more values than two.
@@ -288,6 +371,43 @@ mod tests {
             galera_role(&HashMap::new(), None),
             Role::Replica(_)
         ));
+    }
+
+    #[test]
+    fn a_secondary_is_for_reads_with_its_majority() {
+        let whole = group(&[
+            ("a", "ONLINE", "PRIMARY"),
+            ("b", "ONLINE", "SECONDARY"),
+            ("c", "RECOVERING", "SECONDARY"),
+        ]);
+        assert_eq!(group_standby(&whole, "b"), Standby::Secondary);
+        for name in ["a", "c", "d"] {
+            assert!(
+                matches!(group_standby(&whole, name), Standby::No(_)),
+                "{name}"
+            );
+        }
+        let split = group(&[
+            ("a", "UNREACHABLE", "PRIMARY"),
+            ("b", "ONLINE", "SECONDARY"),
+        ]);
+        assert!(matches!(group_standby(&split, "b"), Standby::No(_)));
+    }
+
+    #[test]
+    fn what_a_replica_has_written_itself_is_not_what_it_has_received() {
+        let set = [
+            ("gtid_slave_pos", "0-1-7"),
+            ("gtid_binlog_pos", "0-2-500,3-2-1"),
+            ("gtid_mode", "OFF"),
+        ];
+        let value = |name: &str| set.iter().find(|(n, _)| *n == name).map_or("", |(_, v)| *v);
+        let executed_by = |family| executed(family, value);
+        let found = executed_by(Family::MariaDb).expect("a position");
+        assert_eq!(found.received.to_string(), "0-1-7");
+        assert_eq!(found.written.to_string(), "0-2-500,3-2-1");
+        assert_eq!(found.words, "0-2-500,3-2-1");
+        assert_eq!(executed_by(Family::MySql), None);
     }
 
     #[test]

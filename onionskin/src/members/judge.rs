@@ -6,8 +6,10 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use onionskin_proxy::{Backend, MemberState, Place};
+use onionskin_rowstream::binlog::GtidPosition;
 use onionskin_rowstream::client::Family;
 
 /// What a server says of itself.
@@ -25,6 +27,45 @@ pub struct Found {
     pub address: Option<SocketAddr>,
     /// What it is.
     pub role: Role,
+    /// What it is for those who only read.
+    pub standby: Standby,
+    /// What it has executed; `None`: it keeps no GTIDs.
+    pub position: Option<Box<Executed>>,
+}
+
+/// What a server has executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Executed {
+    /// What it has of its source.
+    pub received: GtidPosition,
+    /// What its own binary log has: what replicas of it will have.
+    pub written: GtidPosition,
+    /// The same in its words.
+    pub words: String,
+}
+
+/// What a server that may not be written to is for those who only read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standby {
+    /// It was not asked: nobody only reads.
+    Unasked,
+    /// Not to be read from, and why.
+    No(String),
+    /// Read-only, with these channels from its sources, in the server's words whether they run.
+    Replica(Vec<Channel>),
+    /// A secondary of a MySQL group that is online, with the majority.
+    Secondary,
+    /// A node of a Galera cluster that has all that the others have.
+    Node,
+}
+
+/// What brings transactions from a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Channel {
+    /// Whether they are received: `Yes`, `No`, `Connecting`, `Preparing`.
+    pub receives: String,
+    /// Whether they are applied.
+    pub applies: String,
 }
 
 /// What a server is, as far as it knows.
@@ -74,6 +115,8 @@ pub struct Member {
     pub backend: Backend,
     /// Now.
     pub heard: Heard,
+    /// When it was asked that.
+    pub asked: Instant,
     /// [`Found::source_name`] of the last time that it answered.
     pub last_name: Option<String>,
 }
@@ -124,6 +167,8 @@ pub fn judge(members: &[Member]) -> Judgement {
     let state = |(member, (standing, text)): (&Member, (Standing, String))| MemberState {
         member: member.backend.to_string(),
         primary: is_primary(member),
+        reads: None,
+        lag: None,
         up: !matches!(standing, Standing::Lost),
         state: match is_primary(member) {
             true => "primary".into(),
@@ -143,12 +188,12 @@ pub fn judge(members: &[Member]) -> Judgement {
 const LONGEST: usize = 400;
 
 /// A text with what servers say in it, for a log and a terminal: one line, and not too long.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     text.chars().take(LONGEST).map(shown).collect()
 }
 
-fn found(member: &Member) -> Option<&Found> {
+pub(super) fn found(member: &Member) -> Option<&Found> {
     match &member.heard {
         Heard::Found(found) => Some(found),
         _ => None,

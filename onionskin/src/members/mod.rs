@@ -19,10 +19,15 @@
 //! | answers, and cannot be judged | are refused | go on |
 //! | is one of two | are refused | go on |
 //!
+//! Where there is `listen_read`, it is found out as well which members may be read from (`reads`),
+//! and told in the same way (`reading`).
+//!
 //! Why: [the decision](../../docs/decisions/failover.md).
 
 mod ask;
 mod judge;
+mod reading;
+mod reads;
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -30,13 +35,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use onionskin_proxy::{Backend, Lead, MemberState, Place};
+use onionskin_proxy::{Backend, Lead, MemberState, Place, Reads};
 use onionskin_rowstream::client::{Client, ConnectOptions};
 use parking_lot::{Condvar, Mutex};
 use socket2::SockRef;
 
 use ask::{Fault, ask, connect};
 use judge::{Heard, Judgement, Member, Standing, Verdict, judge};
+use reading::Reading;
+
+pub use reads::ReadSettings;
 
 /// How often the keeper looks, if nobody wakes it.
 const TICK: Duration = Duration::from_millis(100);
@@ -56,6 +64,8 @@ pub struct Settings {
     pub timeout: Duration,
     /// How long sessions may finish their transactions.
     pub drain: Duration,
+    /// Where there is `listen_read`.
+    pub reads: Option<ReadSettings>,
 }
 
 /// A member, and how it is reached by the account of `[health]`.
@@ -87,6 +97,7 @@ struct State {
     interval: Duration,
     timeout: Duration,
     drain: Duration,
+    reads: Option<ReadSettings>,
     is_decided: bool,
 }
 
@@ -102,13 +113,14 @@ struct Asked {
 
 impl Members {
     /// Begins to ask.
-    pub fn begin(lead: Lead, settings: Settings) -> std::io::Result<Members> {
+    pub fn begin(lead: Lead, reads: Arc<Reads>, settings: Settings) -> std::io::Result<Members> {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
                 asked: Vec::new(),
                 interval: settings.interval,
                 timeout: settings.timeout,
                 drain: settings.drain,
+                reads: settings.reads,
                 is_decided: false,
             }),
             changed: Condvar::new(),
@@ -117,7 +129,7 @@ impl Members {
         });
         let members = Members(shared.clone());
         members.set(settings)?;
-        let keeper = Keeper::new(shared, lead);
+        let keeper = Keeper::new(shared, lead, reads);
         thread::Builder::new()
             .name("members".into())
             .spawn(move || keeper.run())?;
@@ -133,7 +145,7 @@ impl Members {
             asked.over.store(true, Ordering::SeqCst);
         }
         (state.interval, state.timeout) = (settings.interval, settings.timeout);
-        state.drain = settings.drain;
+        (state.drain, state.reads) = (settings.drain, settings.reads);
         for reached in settings.members {
             let known = before
                 .iter()
@@ -156,6 +168,7 @@ impl Members {
                 over,
                 interval: settings.interval,
                 timeout: settings.timeout,
+                reads: settings.reads.is_some(),
             };
             thread::Builder::new()
                 .name("member".into())
@@ -187,7 +200,7 @@ pub fn ask_once(settings: &Settings) -> (Vec<MemberState>, Option<String>) {
             scope.spawn(move || {
                 let client = connect(&reached.options, reached.may_be_plain, timeout);
                 let found = client.map_err(Fault::from).and_then(|mut client| {
-                    let found = ask(&mut client);
+                    let found = ask(&mut client, settings.reads.is_some());
                     client.quit();
                     found
                 });
@@ -204,9 +217,14 @@ pub fn ask_once(settings: &Settings) -> (Vec<MemberState>, Option<String>) {
     let members = members.map(|(reached, heard)| Member {
         last_name: name_of(&heard),
         backend: reached.backend.clone(),
+        asked: Instant::now(),
         heard,
     });
-    let judgement = judge(&members.collect::<Vec<_>>());
+    let members: Vec<Member> = members.collect();
+    let mut judgement = judge(&members);
+    if let Some(reads) = &settings.reads {
+        reading::tell_once(&mut judgement, &members, reads);
+    }
     let why = match judgement.verdict {
         Verdict::Nobody(why) => Some(why.to_owned()),
         _ => judgement.warning,
@@ -236,6 +254,7 @@ struct Monitor {
     over: Arc<AtomicBool>,
     interval: Duration,
     timeout: Duration,
+    reads: bool,
 }
 
 impl Monitor {
@@ -271,7 +290,7 @@ impl Monitor {
             )?,
         };
         asked.set_read_timeout(Some(self.timeout))?;
-        let found = ask(&mut asked);
+        let found = ask(&mut asked, self.reads);
         if !matches!(found, Err(Fault::Lost(_))) {
             *client = Some(asked);
         }
@@ -328,6 +347,8 @@ impl Monitor {
 struct Keeper {
     shared: Arc<Shared>,
     lead: Lead,
+    /// Sessions that only read.
+    reading: Reading,
     /// Where the present sessions are.
     at: Option<Place>,
     /// Since when that does not answer.
@@ -341,9 +362,10 @@ struct Keeper {
 }
 
 impl Keeper {
-    fn new(shared: Arc<Shared>, lead: Lead) -> Keeper {
+    fn new(shared: Arc<Shared>, lead: Lead, reads: Arc<Reads>) -> Keeper {
         Keeper {
             shared,
+            reading: Reading::new(lead.clone(), reads),
             lead,
             at: None,
             lost: None,
@@ -360,8 +382,13 @@ impl Keeper {
             let pause = if self.has_left { BUSY_TICK } else { TICK };
             self.shared.changed.wait_for(&mut state, pause);
             let (members, drain) = (heard(&state), state.drain);
+            let (reads, patience) = (state.reads, patience(&state));
             drop(state);
-            let judgement = judge(&members);
+            let mut judgement = judge(&members);
+            if let Some(reads) = &reads {
+                let times = reading::Times { patience, drain };
+                self.reading.follow(&mut judgement, &members, reads, &times);
+            }
             self.log(&judgement);
             self.lead.tell(judgement.states.clone());
             self.follow(&judgement, &members, drain);
@@ -371,12 +398,15 @@ impl Keeper {
                 self.shared.state.lock().is_decided = true;
                 self.shared.decided.notify_all();
             }
-            let drained = self.lead.drain();
+            let mut drained = self.lead.drain();
+            let of_reading = self.reading.drain();
+            drained.left += of_reading.left;
+            drained.cut += of_reading.cut;
             self.has_left = drained.left > 0;
             if drained.cut > 0 {
                 tracing::warn!(
                     sessions = drained.cut,
-                    "sessions of a server that is no longer the primary were cut off"
+                    "sessions of a server that is no longer theirs were cut off"
                 );
             }
         }
@@ -487,6 +517,7 @@ fn heard(state: &State) -> Vec<Member> {
         Member {
             backend: asked.backend.clone(),
             heard,
+            asked: *began,
             last_name: asked.last_name.clone(),
         }
     };

@@ -2,6 +2,27 @@
 
 use super::*;
 
+const READS: &str = "[reads]\ncausal_seconds = 5\n";
+
+/// What is written at the primary is read at the others, and nothing is written there.
+fn others_are_read_from(members: &Members, primary: usize) {
+    let others: Vec<usize> = (0..3).filter(|server| *server != primary).collect();
+    let mut writer = members.app_soon();
+    for server in &others {
+        let mut reader = members.reader_soon_at(&[*server]);
+        for amount in 1..300 {
+            writer.must(&format!(
+                "UPDATE account SET amount = {amount} WHERE id = 3"
+            ));
+            let read = reader.text("SELECT amount FROM account WHERE owner = 'eve'");
+            assert_eq!(read.expect("rows"), amount.to_string());
+        }
+        assert_eq!(reader.must_fail("UPDATE account SET amount = 1"), 1792);
+        // the next one goes to the other
+        std::mem::forget(reader);
+    }
+}
+
 /// Three nodes in single-primary mode: one is killed, and the group chooses another one itself.
 #[test]
 fn a_group_chooses_its_primary() {
@@ -60,10 +81,11 @@ fn a_group_chooses_its_primary() {
         root.must("SET GLOBAL group_replication_bootstrap_group = OFF");
         servers.push(server);
     }
-    let mut members = Members::before(servers, &[], "interval_seconds = 0.5\n", "");
+    let mut members = Members::before(servers, &[], "interval_seconds = 0.5\n", READS);
     members.table();
     let mut session = members.app_soon();
     let first = members.at(&mut session);
+    others_are_read_from(&members, first);
     session.must("UPDATE account SET amount = 1 WHERE owner = 'ada'");
     members.servers[first].kill9();
     let begin = Instant::now();
@@ -149,10 +171,11 @@ fn a_cluster_has_its_first_node_used() {
         }
         servers.push(server);
     }
-    let mut members = Members::before(servers, &[], "interval_seconds = 0.5\n", "");
+    let mut members = Members::before(servers, &[], "interval_seconds = 0.5\n", READS);
     members.table();
     let mut session = members.app_soon();
     assert_eq!(members.at(&mut session), 0);
+    others_are_read_from(&members, 0);
     members.servers[0].kill9();
     assert!(session.run("SELECT 1").is_err());
     let mut after = members.app_soon();

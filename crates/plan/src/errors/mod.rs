@@ -252,6 +252,21 @@ table! {
     pub DEMOTED = "OS1217", 1053, "08S01",
         "The server of this session is no longer the primary, and the statement was not run.",
         "Connect again: new sessions go to the primary.";
+    pub NO_REPLICA = "OS1218", 1429, "HY000",
+        "No member of `backend` can take sessions of `listen_read`.",
+        "Do what the text says; `onionskin status` tells what each member is. Sessions are taken again as soon as a replica is near enough to the primary.";
+    pub NOT_FOR_READS = "OS1219", 1053, "08S01",
+        "The server of this session is no longer one that `listen_read` leads to, and the statement was not run.",
+        "Connect again: new sessions go to another member.";
+    pub ONLY_READS = "OS1220", 1792, "25006",
+        "A session of `listen_read` only reads, and this is not known to be a reading statement.",
+        "Connect to `listen` for it.";
+    pub NOT_CAUGHT_UP = "OS1221", 1205, "HY000",
+        "The replica did not get what was written before within `causal_seconds`, and the statement was not run.",
+        "Run it again, or read from `listen`.";
+    pub NOT_SWITCHED = "OS1222", 1412, "HY000",
+        "A table of the statement is protected at the primary and not yet at this replica, which is behind a migration.",
+        "Run it again when the replica has caught up, or read from `listen`.";
 }
 
 /// A statement that is not done: which error, and about what.

@@ -135,6 +135,20 @@ impl Accounts {
         protected
     }
 
+    /// Whether any account has found a table plain by a look-up that began after that time.
+    pub fn found_plain(&self, name: &TableName, after: u64) -> bool {
+        let accounts: Vec<_> = self.shared.read().values().cloned().collect();
+        accounts.iter().any(|account| {
+            let tables = account.tables.read();
+            let entry = tables.get(name);
+            entry.is_some_and(|entry| {
+                let table = entry.table.as_ref();
+                let is_plain = table.is_some_and(|table| !table.view && !table.is_protected());
+                is_plain && entry.age.is_newer_than(after)
+            })
+        })
+    }
+
     pub fn get(&self, name: &str) -> Arc<Account> {
         if let Some(found) = self.shared.read().get(name) {
             return Arc::clone(found);
@@ -224,6 +238,8 @@ pub(crate) struct Account {
     pub masks: AccountMasks,
     /// See [`PinFile::refresh`].
     pins_seen: AtomicU64,
+    /// Which names were protected once when plans were made: see [`Self::heed_protected`].
+    once_seen: AtomicU64,
 }
 
 impl Account {
@@ -236,6 +252,7 @@ impl Account {
             masks: rules.masks.of(name),
             rules,
             pins_seen: AtomicU64::new(seen),
+            once_seen: AtomicU64::new(0),
             lists: RwLock::default(),
             tables: RwLock::default(),
             turns: Turns::default(),
@@ -299,6 +316,16 @@ impl Account {
 
     pub fn new_generation(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Where a table has become a protected one at any server, no plan from before counts.
+    pub fn heed_protected(&self) {
+        let version = self.rules.once.version();
+        if self.once_seen.load(Ordering::Acquire) != version {
+            // in this order: whoever finds it heeded finds no plan from before
+            self.new_generation();
+            self.once_seen.fetch_max(version, Ordering::Release);
+        }
     }
 
     pub fn epoch(&self) -> u64 {

@@ -1,11 +1,13 @@
 //! Names of tables that are, or were, protected.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use onionskin_schema::{Table, TableName};
 use parking_lot::RwLock;
 
 use super::folded;
+use crate::age::now;
 
 /// How many names are kept. A program that makes tables under ever new names would fill the memory.
 const MOST: usize = 100_000;
@@ -14,7 +16,12 @@ const MOST: usize = 100_000;
 /// Where one of these is missing, or an account does not see it, the values of a statement belong
 /// into protected columns all the same, whatever `[protect]` says.
 #[derive(Default)]
-pub(crate) struct OnceProtected(RwLock<HashSet<TableName>>);
+pub(crate) struct OnceProtected {
+    /// When each was last found to be so, in milliseconds of [`now`].
+    names: RwLock<HashMap<TableName, AtomicU64>>,
+    /// Grows with the names.
+    version: AtomicU64,
+}
 
 impl OnceProtected {
     pub fn note(&self, table: &Table) {
@@ -22,17 +29,33 @@ impl OnceProtected {
             return;
         }
         let name = TableName::folded(&table.database, &table.name);
-        if self.0.read().contains(&name) {
+        if let Some(at) = self.names.read().get(&name) {
+            at.fetch_max(now(), Ordering::Relaxed);
             return;
         }
-        let mut names = self.0.write();
+        let mut names = self.names.write();
         if names.len() < MOST {
-            names.insert(name);
+            names.insert(name, AtomicU64::new(now()));
+            self.version.fetch_add(1, Ordering::SeqCst);
         }
     }
 
     pub fn has(&self, name: &TableName) -> bool {
-        let names = self.0.read();
-        !names.is_empty() && names.contains(&folded(name))
+        self.last_found(name).is_some()
+    }
+
+    /// When it was last found to be protected.
+    pub fn last_found(&self, name: &TableName) -> Option<u64> {
+        let names = self.names.read();
+        if names.is_empty() {
+            return None;
+        }
+        let at = names.get(&folded(name))?;
+        Some(at.load(Ordering::Relaxed))
+    }
+
+    /// Whether there are others than before: what is known of one of them may be of another time.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::SeqCst)
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::admission::Admission;
 use super::allow_open_files;
+use super::reads::Reads;
 use crate::config::Config;
 use crate::live::Live;
 
@@ -24,12 +25,17 @@ pub struct Reloaded {
 #[derive(Clone)]
 pub struct Reload {
     live: Arc<Live>,
+    reads: Arc<Reads>,
     admission: Arc<Admission>,
 }
 
 impl Reload {
-    pub(super) fn new(live: Arc<Live>, admission: Arc<Admission>) -> Self {
-        Reload { live, admission }
+    pub(super) fn new(live: Arc<Live>, reads: Arc<Reads>, admission: Arc<Admission>) -> Self {
+        Reload {
+            live,
+            reads,
+            admission,
+        }
     }
 
     /// Puts a configuration in force: for each statement and each login that begins from now on.
@@ -40,7 +46,10 @@ impl Reload {
     pub fn put_in_force(&self, config: Config) -> Reloaded {
         allow_open_files(&config);
         self.admission.set_limits(&config.login);
-        let shared = self.live.replace(config);
+        let config = Arc::new(config);
+        let shared = self.live.replace(config.clone());
+        // their editions come later
+        self.reads.replace(&config);
         let until = Instant::now() + SETTLE;
         loop {
             let still_running = shared.sessions.busy_before(shared.edition);

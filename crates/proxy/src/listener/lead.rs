@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::live::Live;
-use crate::members::{Drained, Leading, MemberState, Place};
+use crate::members::{CatchUp, Drained, Leading, MemberState, Place};
 
 /// Says which of several servers new sessions go to. See [`crate::members`] for what follows.
 #[derive(Clone)]
@@ -20,6 +20,15 @@ impl Lead {
     /// New sessions go to this member. If it is another one than the present sessions are at, they
     /// have `patience` to finish their transactions. Returns whether it is.
     pub fn open(&self, place: &Place, patience: Duration) -> bool {
+        let is_other = self.open_to(place, CatchUp::No, patience);
+        if is_other && let Some(metrics) = &self.live.current().metrics {
+            metrics.led();
+        }
+        is_other
+    }
+
+    /// The same for sessions of `listen_read`, and how they catch up with the primary.
+    pub fn open_to(&self, place: &Place, catch_up: CatchUp, patience: Duration) -> bool {
         let mut is_other = false;
         self.live.lead(|before| {
             is_other = !before
@@ -29,20 +38,25 @@ impl Lead {
             match is_other {
                 true => Some(Leading {
                     place: Some(place.clone()),
+                    catch_up,
                     closed: None,
                     ..next_term(before, patience)
                 }),
-                false if before.closed.is_none() && before.place.as_ref() == Some(place) => None,
+                false
+                    if before.closed.is_none()
+                        && before.place.as_ref() == Some(place)
+                        && before.catch_up == catch_up =>
+                {
+                    None
+                }
                 false => Some(Leading {
                     place: Some(place.clone()),
+                    catch_up,
                     closed: None,
                     ..before.clone()
                 }),
             }
         });
-        if is_other && let Some(metrics) = &self.live.current().metrics {
-            metrics.led();
-        }
         is_other
     }
 
@@ -78,7 +92,15 @@ impl Lead {
         let cuts = leading.until.is_none_or(|until| Instant::now() >= until);
         shared
             .sessions
-            .drain(leading.term, cuts, leading.closed.is_some())
+            .drain(leading.era(), cuts, leading.closed.is_some())
+    }
+
+    /// What the primary has by now, where sessions of `listen_read` wait for it: its
+    /// `gtid_executed` or `gtid_binlog_pos`. It was asked at that time.
+    pub fn has_written(&self, gtids: &str, asked: Instant) {
+        if let Some(written) = &self.live.current().written {
+            written.has(gtids, asked);
+        }
     }
 
     /// Keeps what was last found of each member, for whoever asks.
@@ -93,6 +115,7 @@ fn next_term(before: &Leading, patience: Duration) -> Leading {
     let until = now + patience;
     let earlier = before.until.filter(|earlier| *earlier > now);
     Leading {
+        side: before.side,
         term: before.term + 1,
         until: Some(earlier.map_or(until, |earlier| earlier.min(until))),
         ..Leading::default()

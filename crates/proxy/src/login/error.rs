@@ -25,6 +25,8 @@ pub(crate) enum LoginError {
     Refused(&'static str),
     #[error("no member can take new sessions: {0}")]
     NoPrimary(String),
+    #[error("no member can take sessions of listen_read: {0}")]
+    NoReplica(String),
 }
 
 impl LoginError {
@@ -63,6 +65,7 @@ pub(crate) fn tell(client: &mut Connection, error: &LoginError) {
             of_table(&errors::BACKEND_REFUSED, "")
         }
         LoginError::NoPrimary(why) => of_table(&errors::NO_PRIMARY, why),
+        LoginError::NoReplica(why) => of_table(&errors::NO_REPLICA, why),
         LoginError::Refused(SERVER_WITHOUT_TLS) => {
             of_table(&errors::BACKEND_REFUSED, SERVER_WITHOUT_TLS)
         }

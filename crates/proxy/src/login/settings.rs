@@ -14,7 +14,7 @@ use super::error::{
 };
 use crate::certificates::CertificateRules;
 use crate::config::{Backend, BackendTls, Config};
-use crate::members::Leading;
+use crate::members::{Era, Leading};
 
 /// The part of the configuration that logins depend on.
 pub(crate) struct LoginSettings {
@@ -26,7 +26,7 @@ pub(crate) struct LoginSettings {
     /// Why nobody may log in at the moment.
     pub closed: Option<String>,
     /// See [`crate::members`].
-    pub term: u64,
+    pub era: Era,
     pub client_tls: Option<Arc<ServerConfig>>,
     /// Clients without TLS are refused.
     pub requires_tls: bool,
@@ -53,7 +53,7 @@ impl LoginSettings {
             address: place.and_then(|place| place.address),
             connecting: config.member_timeout,
             closed: leading.closed.clone(),
-            term: leading.term,
+            era: leading.era(),
             client_tls: config.client_tls.clone(),
             requires_tls: config.requires_tls,
             client_authority: config.client_authority,
@@ -72,7 +72,7 @@ impl LoginSettings {
             address: None,
             connecting: None,
             closed: None,
-            term: 0,
+            era: Era::default(),
             client_tls: None,
             requires_tls: false,
             client_authority: None,

@@ -15,7 +15,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::members::MemberState;
 
-use super::{KINDS, LOGINS, Metrics, RELOADS, TIERS};
+use super::{KINDS, LOGINS, Metrics, RELOADS, TIERS, WAITS};
 
 /// In which form metrics are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +97,14 @@ metrics! {
         "1 for the member that new sessions go to, 0 for the others; only where `backend` is a list";
     LEADS = "primary_changes", "onionskin_primary_changes_total", "counter", "",
         "Times that new sessions began to go to another member; the first one after the start counts";
+    READS = "member_reads", "onionskin_member_reads", "gauge", "`member`: as in `backend`",
+        "1 if sessions of `listen_read` go to the member, 0 if they do not; only where there is `listen_read`";
+    LAG = "member_lag", "onionskin_member_lag_seconds", "gauge", "`member`: as in `backend`",
+        "How far the member is behind the primary, at least, in seconds, where that is known; only where there is `listen_read`";
+    WAITED = "causal_waits", "onionskin_causal_waits_total", "counter", "`outcome`: late, in_time",
+        "Statements of `listen_read` that waited for what was written before; late: not run, since it did not come within `causal_seconds`";
+    WAIT = "causal_wait", "onionskin_causal_wait_seconds_total", "counter", "",
+        "Time that they waited";
     HELD = "finish_memory", "onionskin_finish_memory_bytes", "gauge", "",
         "Memory that statements hold now whose rows the proxy finishes";
     EDITION = "configuration", "onionskin_configuration", "gauge", "",
@@ -268,6 +276,27 @@ impl Collector for Shown {
             })?;
         }
         put(encoder, &LEADS, |to| counter(to, read(&metrics.leads)))?;
+        if gauges.members.iter().any(|member| member.reads.is_some()) {
+            put(encoder, &READS, |to| {
+                of_members(to, gauges, |m| m.reads == Some(true))
+            })?;
+            put(encoder, &LAG, |to| {
+                for member in &gauges.members {
+                    if let Some(lag) = member.lag {
+                        to.encode_family(&[("member", member.member.as_str())])?
+                            .encode_gauge(&lag)?;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        put(encoder, &WAITED, |to| {
+            counters(to, "outcome", WAITS.into_iter().zip(&metrics.waits))
+        })?;
+        put(encoder, &WAIT, |to| {
+            let seconds = std::time::Duration::from_nanos(read(&metrics.waited)).as_secs_f64();
+            to.encode_counter::<NoLabelSet, _, u64>(&seconds, None)
+        })?;
         put(encoder, &HELD, |to| to.encode_gauge(&gauges.held))?;
         put(encoder, &EDITION, |to| to.encode_gauge(&gauges.edition))?;
         put(encoder, &AUDITED, |to| {
@@ -351,6 +380,8 @@ mod tests {
             members: vec![MemberState {
                 member: "a:3306".into(),
                 primary: true,
+                reads: Some(true),
+                lag: Some(0.5),
                 up: true,
                 state: "primary".into(),
                 version: None,

@@ -56,6 +56,9 @@ pub(crate) const LOGINS: [(LoginOutcome, &str); 4] = [
 /// How a reload ended; `false` first.
 pub(crate) const RELOADS: [&str; 2] = ["refused", "ok"];
 
+/// How a wait for what was written ended; `false` first.
+pub(crate) const WAITS: [&str; 2] = ["late", "in_time"];
+
 /// What all sessions have done. Each number only grows.
 pub(crate) struct Metrics {
     statements: [[Latency; KINDS.len()]; TIERS.len()],
@@ -76,6 +79,10 @@ pub(crate) struct Metrics {
     reloads: [AtomicU64; RELOADS.len()],
     /// Changes of the primary.
     leads: AtomicU64,
+    /// Statements that waited for what was written before.
+    waits: [AtomicU64; WAITS.len()],
+    /// How long, in nanoseconds.
+    waited: AtomicU64,
     /// When a server last answered a statement, in nanoseconds of the clock; 0 if never.
     answered: AtomicU64,
 }
@@ -115,6 +122,8 @@ impl Metrics {
             logins: Default::default(),
             reloads: Default::default(),
             leads: AtomicU64::default(),
+            waits: Default::default(),
+            waited: AtomicU64::default(),
             answered: AtomicU64::default(),
         }
     }
@@ -137,6 +146,12 @@ impl Metrics {
     /// New sessions go to another of several servers.
     pub fn led(&self) {
         add(&self.leads, 1);
+    }
+
+    /// A statement has waited for so long for what was written before, in vain or not.
+    pub fn caught_up(&self, in_time: bool, waited: Duration) {
+        add(&self.waits[usize::from(in_time)], 1);
+        add(&self.waited, waited.as_nanos() as u64);
     }
 
     /// A client got an error of the proxy's own.

@@ -254,7 +254,8 @@ impl Session {
                 let known = self.account.table(&name.database, &name.name);
                 matches!(known, Known::Table(table) if table.is_protected())
             };
-            if keyed.plan.names.iter().any(is_protected) {
+            let names = &keyed.plan.names;
+            if names.iter().any(is_protected) || !self.not_switched(names).is_empty() {
                 return self.plan_still_relays(id);
             }
             let keys = &self.shared.config.keys;

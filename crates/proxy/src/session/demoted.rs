@@ -1,4 +1,5 @@
-//! What follows if the session's server is no longer the primary: see [`crate::members`].
+//! What follows if the session's server is no longer the primary, or no longer one to read from:
+//! see [`crate::members`].
 //!
 //! The session may finish its transaction, until the time for that is over, and runs nothing else.
 //! Then it ends, with an error where its client waits for an answer. Whoever wants to go on
@@ -15,7 +16,7 @@ impl Session {
     /// Whether the session is of an earlier term.
     #[inline]
     pub(super) fn is_demoted(&self) -> bool {
-        self.shared.leading.term != self.term
+        self.shared.leading.era() != self.era
     }
 
     /// Whether it may run another statement all the same.
@@ -37,7 +38,7 @@ impl Session {
     pub(super) fn leave(&mut self, asked: bool) -> bool {
         tracing::info!(
             id = self.connection_id,
-            "the session ends: its server is no longer the primary"
+            "the session ends: its server is no longer the one that such sessions go to"
         );
         if !asked {
             // as servers announce their end

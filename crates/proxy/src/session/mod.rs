@@ -8,6 +8,7 @@
 //! | `values` | a text's values bound, and what follows where one is wrong |
 //! | `audit` | lines of the audit log |
 //! | `demoted` | what follows if the session's server is no longer the primary |
+//! | `reading` | what a session of `listen_read` may do, and what it waits for |
 //! | `noting` | what is noted of refused statements |
 //! | `slow` | the log of slow statements |
 //! | `relay` | answers that go through as they are |
@@ -23,6 +24,7 @@ mod execution;
 mod noting;
 mod planning;
 mod query;
+mod reading;
 mod relay;
 mod results;
 mod slow;
@@ -52,13 +54,14 @@ use crate::foreign_keys::KeyAnswers;
 use crate::functions::kept::Functions;
 use crate::live::Live;
 use crate::login::Login;
+use crate::members::Era;
 use crate::metrics::{Ending, Meter};
 use crate::next_transaction::NextTransaction;
 use crate::prepared::Statements;
 use crate::scratch::Engine;
 use crate::server_errors::WRONG_DATABASE_NAME;
 use crate::slow_log::Arrival;
-use crate::state::{ClientTracking, State};
+use crate::state::{ClientTracking, Purpose, State};
 use crate::unique_keys::UniqueKeys;
 use crate::watch::Activity;
 use crate::{Shared, touched};
@@ -116,7 +119,9 @@ pub(crate) struct Session {
     arrival: Arrival,
     connection_id: u32,
     /// That of its login: see [`crate::members`].
-    term: u64,
+    era: Era,
+    /// What the session has waited for: see [`crate::written`].
+    caught_up: u64,
     /// What makes the connection to the server fit for a password, as it was made.
     trust: LinkTrust,
     /// The authority whose certificate the client had to show when it connected.
@@ -154,6 +159,8 @@ impl Session {
         let shared = live.current();
         activity.runs_under(shared.edition);
         let mut server = Server::new(login.server, login.server_capabilities, login.form);
+        let only_reads = shared.leading.only_reads();
+        server.written = shared.written.clone().filter(|_| !only_reads);
         let found_rows = login.server_capabilities.contains(Capabilities::FOUND_ROWS);
         tracing::debug!(
             id = login.connection_id,
@@ -164,7 +171,7 @@ impl Session {
             "logged in"
         );
         let mut client = login.client;
-        if shared.leading.term != login.term {
+        if shared.leading.era() != login.era {
             shared.leading.tell_demoted(&mut client);
             return Err(Failure::Client(WireError::Closed));
         }
@@ -181,6 +188,7 @@ impl Session {
             login.family,
             found_rows,
             &ClientTracking::default(),
+            Purpose::of(&shared.leading, shared.written.is_some()),
         ) {
             Ok(state) => state,
             // the server took the password and then no statement: the account's may have expired
@@ -248,7 +256,8 @@ impl Session {
             audited,
             arrival: Arrival::default(),
             connection_id: login.connection_id,
-            term: login.term,
+            era: login.era,
+            caught_up: 0,
             trust: login.trust,
             client_authority: login.client_authority,
         };
@@ -269,7 +278,7 @@ impl Session {
         self.client.shrink_idle();
         self.server.connection.shrink_idle();
         let rests = !self.client.has_buffered_packet();
-        if self.term > 0 {
+        if self.era.term > 0 {
             self.tell_transaction();
         }
         if rests && !self.activity.rest() {
@@ -389,6 +398,9 @@ impl Session {
         self.current = StatementRun::new(self.server.status);
         let runs = matches!(command, Command::Query | Command::StmtExecute);
         self.meter.statement(runs);
+        if self.shared.leading.only_reads() {
+            self.may_read(command)?;
+        }
         match command {
             Command::Quit => {
                 self.server.connection.reset_sequence();
@@ -481,6 +493,7 @@ impl Session {
         if std::mem::take(&mut self.current.sets_tracking) {
             self.track_as_wanted()?;
         }
+        self.tell_gtids()?;
         if !std::mem::take(&mut self.server.untold) {
             return Ok(());
         }
@@ -506,7 +519,9 @@ impl Session {
         let State {
             family, found_rows, ..
         } = self.state;
-        self.state = State::read(&mut self.server, family, found_rows, &self.client_tracking)?;
+        let purpose = Purpose::of(&self.shared.leading, self.shared.written.is_some());
+        let tracking = &self.client_tracking;
+        self.state = State::read(&mut self.server, family, found_rows, tracking, purpose)?;
         Ok(())
     }
 

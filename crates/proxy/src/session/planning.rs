@@ -133,6 +133,7 @@ impl Session {
 
     /// Plans a statement. With `fresh`, every table that it names is looked up again first.
     pub fn make_plan(&mut self, sql: &[u8], fresh: bool) -> Outcome<Arc<KeyedPlan>> {
+        self.must_only_read(sql)?;
         let mut looked_up = fresh;
         self.meter.made();
         for _ in 0..MAX_PLANS {
@@ -157,6 +158,16 @@ impl Session {
                         let names = plan.names.clone();
                         if self.look_up(&names)? {
                             continue;
+                        }
+                    }
+                    if self.shared.leading.only_reads() {
+                        let behind = self.not_switched(&plan.names);
+                        if !behind.is_empty() && self.look_up(&behind)? {
+                            looked_up = true;
+                            continue;
+                        }
+                        if !self.not_switched(&behind).is_empty() {
+                            return Err(Failure::refused(&errors::NOT_SWITCHED, ""));
                         }
                     }
                     self.check_settings(&plan, sql)?;

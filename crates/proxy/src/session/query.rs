@@ -243,6 +243,10 @@ impl Session {
     /// no word of it is the name of a protected table. Words may be values here, so the server
     /// is asked for all protected tables, not for the words.
     pub(super) fn unreadable(&mut self, sql: &[u8]) -> Outcome<()> {
+        if self.shared.leading.only_reads() {
+            let about = "a text that cannot be read";
+            return Err(Failure::refused(&errors::ONLY_READS, about));
+        }
         if self.functions.opens() {
             let about = "in a text that cannot be read";
             return Err(Failure::refused(&errors::FUNCTION, about));

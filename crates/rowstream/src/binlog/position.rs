@@ -197,6 +197,26 @@ impl GtidPosition {
         }
     }
 
+    /// Whether all of another one is in it. On MariaDB: whether each domain has come as far.
+    pub fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::MySql(own), Self::MySql(other)) => other.iter().all(|(source, intervals)| {
+                let own = own.get(source).map_or(&[][..], Vec::as_slice);
+                let is_in = |&(from, to): &(u64, u64)| {
+                    let at = own.partition_point(|(begin, _)| *begin <= from);
+                    at > 0 && own[at - 1].1 >= to
+                };
+                intervals.iter().all(is_in)
+            }),
+            (Self::MariaDb(own), Self::MariaDb(other)) => {
+                other.iter().all(|(domain, (_, wanted))| {
+                    own.get(domain).is_some_and(|(_, last)| last >= wanted)
+                })
+            }
+            _ => false,
+        }
+    }
+
     /// Reads `@@gtid_executed`.
     pub fn parse_mysql(text: &str) -> BinlogResult<Self> {
         const BAD: BinlogError = BinlogError::Malformed("GTID set");
@@ -411,6 +431,30 @@ mod tests {
     use super::*;
 
     const UUID: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+
+    #[test]
+    fn one_position_covers_another() {
+        let mysql = |text: &str| {
+            let text = text.replace('U', UUID);
+            GtidPosition::parse_mysql(&text).unwrap()
+        };
+        for (own, other, is_so) in [
+            ("U:1-9", "U:1-9", true),
+            ("U:1-9", "U:2-3:7", true),
+            ("U:1-3:7-9", "U:2-8", false),
+            ("U:1-3", "U:4", false),
+            ("", "U:1", false),
+            ("U:1", "", true),
+            ("U:1-9", "U:a:1", false),
+        ] {
+            assert_eq!(mysql(own).covers(&mysql(other)), is_so, "{own} {other}");
+        }
+        let mariadb = |text: &str| GtidPosition::parse_mariadb(text).unwrap();
+        assert!(mariadb("0-1-7,2-1-1").covers(&mariadb("0-2-7")));
+        assert!(!mariadb("0-1-7").covers(&mariadb("0-2-8")));
+        assert!(!mariadb("0-1-7").covers(&mariadb("3-1-1")));
+        assert!(!mariadb("0-1-7").covers(&mysql("U:1")));
+    }
 
     #[test]
     fn intervals_grow_and_meet() {

@@ -8,6 +8,8 @@ fn of(number: u16, role: Role) -> Heard {
         source_name: number.to_string(),
         address: None,
         role,
+        standby: Standby::Unasked,
+        position: None,
     })
 }
 
@@ -15,6 +17,7 @@ fn member(number: u16, heard: Heard) -> Member {
     Member {
         backend: format!("m{number}:3306").parse().expect("an address"),
         last_name: Some(number.to_string()),
+        asked: Instant::now(),
         heard,
     }
 }
