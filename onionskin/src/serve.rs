@@ -128,11 +128,8 @@ impl Serve {
         let listeners = sockets.listeners(&addresses)?;
         let admin = Admin::bind(&file, setup.token.take(), &mut sockets)?;
         let control = file.control_path();
-        let control = match control {
-            Some(path) => Some(Control::bind(&path, &mut sockets)?),
-            None => None,
-        };
-
+        let control = control.map(|path| Control::bind(&path, &mut sockets));
+        let control = control.transpose()?;
         let servers = self.start_servers(&file, open, termination)?;
         if let Some(server) = &servers.server {
             given.server = Some(server.socket().to_owned());
@@ -208,8 +205,9 @@ impl Serve {
         }
         let ttl = file.keys.ttl;
         let watch = ttl.map(|ttl| KeysWatch::begin(&service, ttl));
-        let watch = watch.transpose();
-        let watch = watch.map_err(system("watching the provider of the root key"))?;
+        let watch = watch
+            .transpose()
+            .map_err(system("watching the provider of the root key"))?;
         let ended = proxy.run();
         service.end();
         if let Some(audit) = audit {
