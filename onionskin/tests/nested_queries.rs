@@ -9,6 +9,9 @@ on_both_servers!(
     no_constant_is_sent_with_them,
     no_condition_is_sent_behind_them,
     no_constant_is_sent_beside_protected_columns,
+    a_clause_behind_a_query_is_read,
+    names_that_are_words,
+    a_database_has_one_name,
     definitions_are_no_queries,
 );
 
@@ -342,4 +345,74 @@ fn definitions_are_no_queries(kind: Kind) {
             assert!(!said.protected.contains("1064"), "{sql}: {said:?}");
         }
     }
+}
+
+/// ON DUPLICATE KEY UPDATE of a plain table may name the columns of the query before it.
+fn a_clause_behind_a_query_is_read(kind: Kind) {
+    const TABLES: &str = "CREATE TABLE t (id INT PRIMARY KEY, n VARCHAR(40) {eq}, k INT {eq});\
+         CREATE TABLE plain (id INT PRIMARY KEY, x INT, y VARCHAR(40))";
+    let Some(mut pair) = Pair::with_settings(kind, TABLES, "") else {
+        return;
+    };
+    pair.run("INSERT INTO t VALUES (1, 'a', 5), (2, 'b', 6)");
+    pair.run("INSERT INTO plain VALUES (1, 1, 'c')");
+    let head = "INSERT INTO plain (id, y) SELECT id, 'k' FROM t ON DUPLICATE KEY UPDATE";
+    for clause in [
+        "x = (t.n = '{v}')",
+        "x = (n = '{v}')",
+        "y = CONCAT(t.n, '{v}')",
+        "y = IF(t.n = '{v}', 'a', 'b')",
+    ] {
+        let sql = format!("{head} {}", clause.replace("{v}", SECRET));
+        let failure = pair.protected.run(&sql).expect_err(&sql);
+        assert!(failure.message.contains("OS1"), "{sql}: {failure}");
+    }
+    pair.same(&format!("{head} y = CONCAT(y, VALUES(y)), x = x + 1"));
+    pair.same_result_of_text("SELECT * FROM plain ORDER BY id");
+    pair.nothing_leaked();
+}
+
+/// MariaDB takes DATABASE for a name.
+fn names_that_are_words(kind: Kind) {
+    let Some(mut pair) = pair(kind) else {
+        return;
+    };
+    pair.protected
+        .must("CREATE TABLE `database` (id_p INT PRIMARY KEY, n VARCHAR(40))");
+    for sql in [
+        "INSERT INTO database (id_p, n) VALUES (1, '{v}')",
+        "UPDATE database SET id_p = 2 WHERE n = '{v}'",
+        "REPLACE database VALUES (3, '{v}')",
+        "SELECT id_p FROM database WHERE n = '{v}'",
+        "DELETE FROM database WHERE n = '{v}' AND id_p = 3",
+        "CREATE PROCEDURE p() UPDATE database SET n = '{v}'",
+    ] {
+        let done = pair.protected.run(&sql.replace("{v}", SECRET));
+        let is_procedure = sql.starts_with("CREATE");
+        assert_eq!(
+            done.is_ok(),
+            kind == Kind::MariaDb && !is_procedure,
+            "{sql}"
+        );
+    }
+    nothing_was_sent(pair);
+}
+
+/// What stands behind a NUL in COM_INIT_DB is no part of the name to MySQL.
+fn a_database_has_one_name(kind: Kind) {
+    const COM_INIT_DB: u8 = 2;
+    let Some(mut pair) = pair(kind) else {
+        return;
+    };
+    pair.protected
+        .must("CREATE TABLE t (id_p INT PRIMARY KEY, n VARCHAR(40))");
+    let mut client = RawClient::login(pair.proxy.port());
+    for name in [b"app\0x".as_slice(), b"app\0", b"\0app"] {
+        client.command(COM_INIT_DB, name);
+        assert!(matches!(client.read(), Reply::Error(1102, _)));
+        let insert = format!("INSERT INTO t (id_p, n) VALUES (1, '{SECRET}')");
+        assert!(matches!(client.query(insert.as_bytes()), Reply::Error(..)));
+    }
+    drop(client);
+    nothing_was_sent(pair);
 }
