@@ -167,9 +167,7 @@ impl Serve {
             has_servers,
         );
         let service = service.map_err(system("duplicating a socket"))?;
-        let members = members
-            .map(|settings| begin_members(&proxy, settings))
-            .transpose();
+        let members = begin_members(&proxy, members);
         service.keep_members(members.map_err(system("asking the members"))?);
         if admin.is_some() || control.is_some() {
             let observer = proxy.observer().map_err(system("watching the server"))?;
@@ -323,10 +321,16 @@ fn proxy_on(
 
 /// Begins to ask the members. No client comes before a primary is known, if there is one; a program
 /// that is to be taken over serves until then.
-fn begin_members(proxy: &Proxy, settings: members::Settings) -> std::io::Result<Members> {
+fn begin_members(
+    proxy: &Proxy,
+    settings: Option<members::Settings>,
+) -> std::io::Result<Option<Members>> {
+    let Some(settings) = settings else {
+        return Ok(None);
+    };
     let members = Members::begin(proxy.lead(), proxy.reads(), settings)?;
     members.wait();
-    Ok(members)
+    Ok(Some(members))
 }
 
 /// Begins to write the audit log, if the configuration has one.
