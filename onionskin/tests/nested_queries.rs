@@ -12,6 +12,7 @@ on_both_servers!(
     a_clause_behind_a_query_is_read,
     names_that_are_words,
     a_database_has_one_name,
+    tables_of_no_database,
     definitions_are_no_queries,
 );
 
@@ -414,5 +415,39 @@ fn a_database_has_one_name(kind: Kind) {
         assert!(matches!(client.query(insert.as_bytes()), Reply::Error(..)));
     }
     drop(client);
+    nothing_was_sent(pair);
+}
+
+/// Without a database, a name without one is an error of every server.
+fn tables_of_no_database(kind: Kind) {
+    let Some(mut pair) = pair(kind) else {
+        return;
+    };
+    pair.protected
+        .must("CREATE TABLE t (id_p INT PRIMARY KEY, n VARCHAR(40))");
+    let mut session = pair.proxy.connect();
+    for sql in [
+        "INSERT INTO t (id_p, n) VALUES (1, '{v}')",
+        "REPLACE t SET id_p = 1, n = '{v}'",
+        "UPDATE t SET n = '{v}'",
+        "DELETE FROM t WHERE n = '{v}'",
+        "SELECT id_p FROM t WHERE n = '{v}'",
+        "SELECT 1 FROM app.t a JOIN t b ON a.n = b.n WHERE b.n = '{v}'",
+    ] {
+        let sql = sql.replace("{v}", SECRET);
+        assert_eq!(session.must_fail(&sql), 1046, "{sql}");
+        let prepared = sql.replace(&format!("'{SECRET}'"), "?");
+        assert!(session.conn().exec_drop(&prepared, (SECRET,)).is_err());
+    }
+    // what names no table, or one with its database
+    for sql in [
+        "SELECT 'x', UPPER('y')",
+        "WITH q AS (SELECT 'x' AS a) SELECT a FROM q",
+        "SELECT a FROM (SELECT 'x' AS a) q",
+        "INSERT INTO app.t (id_p, n) VALUES (1, 'x')",
+        "SELECT n FROM app.t WHERE n = 'x'",
+    ] {
+        session.must(sql);
+    }
     nothing_was_sent(pair);
 }

@@ -36,7 +36,10 @@ pub(super) fn doubt(
     asks: bool,
 ) -> Planned<Doubt> {
     let sql = request.sql;
-    if !names.iter().any(|name| is_missing(request, name)) {
+    let is_listed = names.iter().any(|name| is_missing(request, name));
+    // a table without a database is in none then
+    let is_nowhere = request.settings.database.is_none() && request.policy.enforces();
+    if !is_listed && !is_nowhere {
         return Ok(Doubt::None);
     }
     let Some(all) = flattened(sql, tokens, request.settings.lex) else {
@@ -92,13 +95,14 @@ pub(super) fn doubt(
         false => parse::with_room(levels, || rows_in_tree(request, &read)),
     };
     let is_named = match tree {
+        None if !is_listed => return Ok(Doubt::None),
         None => false,
         Some(tables) => {
             let is_missing = |(named, name): NamedTable| {
                 let is_dual = named.is_none() && name.eq_ignore_ascii_case("dual");
                 let database = named.or_else(|| database.map(str::to_owned));
                 let name = database.map(|database| TableName::new(database, name));
-                !is_dual && name.is_some_and(|name| is_missing(request, &name))
+                !is_dual && name.map_or(is_nowhere, |name| is_missing(request, &name))
             };
             if !tables.into_iter().any(is_missing) {
                 return Ok(Doubt::None);

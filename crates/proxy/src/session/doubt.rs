@@ -15,10 +15,11 @@ use crate::server_errors::{
     COLUMN_COUNT, NO_SUCH_DATABASE, NO_SUCH_TABLE, READ_ONLY, SYNTAX, UNKNOWN_COLUMN,
 };
 
-/// Errors of a text whatever its values are: it cannot be read, a table is missing, the account has
-/// no privilege on it or its columns, or nothing may be written.
-const BEFORE_VALUES: [u16; 7] = [
+/// Errors of a text whatever its values are: it cannot be read, a table or its database is missing
+/// or is not said, the account has no privilege on it or its columns, or nothing may be written.
+const BEFORE_VALUES: [u16; 8] = [
     1044,
+    1046,
     1142,
     1143,
     NO_SUCH_DATABASE,
