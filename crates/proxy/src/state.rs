@@ -298,8 +298,8 @@ fn text(cell: Option<&Option<Vec<u8>>>) -> Option<String> {
         .map(|b| String::from_utf8_lossy(b).into_owned())
 }
 
-/// The statement that has the server track changes: of the variables that the proxy has to know, and
-/// of those that the client wants to know.
+/// The statement that has the server track changes: of the variables that the proxy has to know,
+/// and of those that the client wants to know.
 fn tracking(family: Family, client: &ClientTracking, purpose: Purpose) -> String {
     let mut track = TRACKED.to_owned();
     track += of_functions(family).0;
