@@ -435,7 +435,8 @@ fn tables_of_no_database(kind: Kind) {
         "SELECT 1 FROM app.t a JOIN t b ON a.n = b.n WHERE b.n = '{v}'",
     ] {
         let sql = sql.replace("{v}", SECRET);
-        assert_eq!(session.must_fail(&sql), 1046, "{sql}");
+        // or OS1003
+        assert!(matches!(session.must_fail(&sql), 1046 | 1235), "{sql}");
         let prepared = sql.replace(&format!("'{SECRET}'"), "?");
         assert!(session.conn().exec_drop(&prepared, (SECRET,)).is_err());
     }

@@ -201,6 +201,13 @@ impl Policy {
             .any(|rule| !rule.columns.is_empty() && rule.matches(&database, &table))
     }
 
+    /// The same of a table of this name in some database.
+    pub fn concerns_somewhere(&self, table: &str) -> bool {
+        let table = folded(table);
+        let mut rules = self.rules.iter().filter(|rule| !rule.columns.is_empty());
+        rules.any(|rule| matches(rule.pattern.table(), &table))
+    }
+
     /// The same of every table with one of these names in one of these databases.
     pub fn concerns_any<'n>(
         &self,

@@ -24,7 +24,7 @@ use crate::lex::{LiteralKind, Token, TokenKind, is_compound};
 use crate::named::NamedTable;
 use crate::parse;
 use crate::plan::Doubt;
-use crate::planner::{Known, Planned, Request, refuse};
+use crate::planner::{Known, Planned, Request, identifier, refuse};
 use crate::request::COLLATION;
 
 /// What the server has to be asked before it gets this statement.
@@ -38,7 +38,7 @@ pub(super) fn doubt(
     let sql = request.sql;
     let is_listed = names.iter().any(|name| is_missing(request, name));
     // a table without a database is in none then
-    let is_nowhere = request.settings.database.is_none() && request.policy.enforces();
+    let is_nowhere = request.settings.database.is_none();
     if !is_listed && !is_nowhere {
         return Ok(Doubt::None);
     }
@@ -101,8 +101,11 @@ pub(super) fn doubt(
             let is_missing = |(named, name): NamedTable| {
                 let is_dual = named.is_none() && name.eq_ignore_ascii_case("dual");
                 let database = named.or_else(|| database.map(str::to_owned));
-                let name = database.map(|database| TableName::new(database, name));
-                !is_dual && name.map_or(is_nowhere, |name| is_missing(request, &name))
+                !is_dual
+                    && match database {
+                        Some(database) => is_missing(request, &TableName::new(database, name)),
+                        None => request.policy.concerns_somewhere(&name),
+                    }
             };
             if !tables.into_iter().any(is_missing) {
                 return Ok(Doubt::None);
@@ -112,8 +115,18 @@ pub(super) fn doubt(
     };
     let stands = is_named || !missing_by_words().is_empty();
     if asks && !stands {
+        let is_missing = |table: &str| {
+            let mut names = names.iter().filter(|n| n.name.eq_ignore_ascii_case(table));
+            names.any(|name| is_missing(request, name))
+        };
+        let qualifies = |pair: &[Token]| {
+            pair[1].is(b'.') && identifier(sql, &pair[0]).is_some_and(|name| is_missing(&name))
+        };
         // another question in between would change the answer
-        return Ok(Doubt::None);
+        return match all.windows(2).any(qualifies) {
+            true => refuse(&errors::STATEMENT, "a value beside a table that is missing"),
+            false => Ok(Doubt::None),
+        };
     }
     Ok(Doubt::Text {
         text: with_other_values(sql, part),
