@@ -72,6 +72,17 @@ pub(super) fn doubt(
     if !all.iter().any(is_value) {
         return Ok(Doubt::None);
     }
+    let is_of_missing = |pair: &[Token]| {
+        let table = identifier(sql, &pair[0]).filter(|_| pair[1].is(b'.'));
+        let is_it = |name: &TableName, table: &str| {
+            name.name.eq_ignore_ascii_case(table) && is_missing(request, name)
+        };
+        table.is_some_and(|table| names.iter().any(|name| is_it(name, &table)))
+    };
+    if asks && all.windows(2).any(is_of_missing) {
+        // the server cannot be asked: that would be what the statement asks about
+        return refuse(&errors::STATEMENT, "a value beside a table that is missing");
+    }
     if has_query(sql, &all) && !missing_by_words().is_empty() {
         return refuse(
             &errors::STATEMENT,
@@ -115,18 +126,8 @@ pub(super) fn doubt(
     };
     let stands = is_named || !missing_by_words().is_empty();
     if asks && !stands {
-        let is_missing = |table: &str| {
-            let mut names = names.iter().filter(|n| n.name.eq_ignore_ascii_case(table));
-            names.any(|name| is_missing(request, name))
-        };
-        let qualifies = |pair: &[Token]| {
-            pair[1].is(b'.') && identifier(sql, &pair[0]).is_some_and(|name| is_missing(&name))
-        };
         // another question in between would change the answer
-        return match all.windows(2).any(qualifies) {
-            true => refuse(&errors::STATEMENT, "a value beside a table that is missing"),
-            false => Ok(Doubt::None),
-        };
+        return Ok(Doubt::None);
     }
     Ok(Doubt::Text {
         text: with_other_values(sql, part),

@@ -16,7 +16,7 @@ use crate::ddl::key_parts::{Indexed, ProtectedPart, existing};
 use crate::ddl::reader::Reader;
 use crate::ddl::{Pieces, Prefixed, Reference};
 use crate::errors;
-use crate::lex::{Token, TokenKind};
+use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::plan::KeptPlain;
 use crate::planner::{Planned, identifier, refuse};
 use crate::scope::position;
@@ -266,47 +266,34 @@ impl Alteration<'_> {
         self.target.protected(name).is_some() || taken.any(|(n, p)| *p && same_name(n, name))
     }
 
-    /// Refuses an expression over a column that has got its name so far. Parts of keys, and what
-    /// stands behind AFTER, are names alone.
+    /// Refuses an expression over a column that has got its name so far.
     pub(super) fn must_not_use_new_names(&self, spec: &Specification) -> Planned<()> {
-        let (sql, tokens) = (self.target.sql(), self.target.tokens(&spec.tokens));
-        let is_expression = |pair: &[Token]| {
-            is_one_of(sql, &pair[0], &["check", "as", "order"])
-                || pair[0].is_word(sql, "default") && !is_value(&pair[1])
-                || pair[0].is(b'(') && pair[1].is(b'(')
-        };
-        let holds_expression = tokens.windows(2).any(is_expression);
-        let uses = |pair: &[Token]| {
+        let is_new = |name: &str| {
             let mut taken = self
                 .names_taken
                 .iter()
                 .filter(|(_, is_protected)| *is_protected);
-            !pair[0].is_word(sql, "after")
-                && identifier(sql, &pair[1])
-                    .is_some_and(|name| taken.any(|(other, _)| same_name(other, &name)))
+            taken.any(|(other, _)| same_name(other, name))
         };
-        match holds_expression && tokens.iter().any(is_value) && tokens.windows(2).any(uses) {
+        match holds_expression(self.target.sql(), self.target.tokens(&spec.tokens), is_new) {
             true => Err(refused(
-                "a value beside a column that this statement names so",
+                "an expression over a column that this statement names so",
             )),
             false => Ok(()),
         }
     }
 
-    /// Refuses values beside the name of a protected column that comes behind them: they have been
-    /// written as they are.
+    /// Refuses an expression over a protected column that comes behind it: it has been written as
+    /// it is.
     fn must_not_be_used(&self, name: &str) -> Planned<()> {
         let target = &self.target;
         let uses = |spec: &Specification| {
-            let holds = target.tokens(&spec.tokens).iter().any(is_value);
-            holds
-                && target
-                    .names_in(&spec.tokens)
-                    .any(|other| same_name(&other, name))
+            let tokens = target.tokens(&spec.tokens);
+            holds_expression(target.sql(), tokens, |other| same_name(other, name))
         };
         match target.specs.list.iter().take(self.specs_read).any(uses) {
             true => {
-                let about = format!("a value beside {name} in front of that column");
+                let about = format!("an expression over {name} in front of that column");
                 Err(refused(&about))
             }
             false => Ok(()),
@@ -354,4 +341,36 @@ impl Alteration<'_> {
 
 fn is_value(token: &Token) -> bool {
     matches!(token.kind, TokenKind::Literal(_))
+}
+
+/// Whether a specification has an expression with a value and one of these columns. Parts of keys,
+/// types, and what stands behind AFTER are none.
+fn holds_expression(sql: &[u8], tokens: &[Token], is_column: impl Fn(&str) -> bool) -> bool {
+    const WORDS: [&str; 8] = [
+        "check", "as", "order", "like", "rlike", "regexp", "in", "between",
+    ];
+    let is = |at: usize, words: &[&str]| tokens.get(at).is_some_and(|t| is_one_of(sql, t, words));
+    let before = |at: usize, words: &[&str]| at > 0 && is(at - 1, words);
+    // of each open parenthesis: whether it has the members of a type
+    let mut open = Vec::new();
+    let (mut is_named, mut is_expression) = (false, false);
+    for (at, token) in tokens.iter().enumerate() {
+        if token.is(b'(') {
+            open.push(before(at, &["enum", "set"]));
+        } else if token.is(b')') {
+            open.pop();
+        }
+        let is_default = before(at, &["default"]) && !is_value(token);
+        let is_text = token.kind == TokenKind::Literal(LiteralKind::String);
+        is_expression |= is(at, &WORDS)
+            || is_default
+            || b"=<>!|+*/%&^~".iter().any(|sign| token.is(*sign))
+            || (is_text && open.last() == Some(&false));
+        if identifier(sql, token).is_some_and(|name| is_column(&name)) && !before(at, &["after"]) {
+            is_named = true;
+            // a part of a key stands in one parenthesis
+            is_expression |= open.len() > 1;
+        }
+    }
+    is_named && is_expression && tokens.iter().any(is_value)
 }
