@@ -58,6 +58,6 @@ pub use plan::{
 };
 pub use request::{COLLATION, Catalog, HIDDEN, Known, Request, Settings, UseScratch};
 pub use statement::settings::scoped;
-pub use statement::{Outcome, plan, reads_program, tables_of_program};
+pub use statement::{Outcome, asks_of_columns, plan, reads_program, tables_of_program};
 pub use template::{Literal, Rows, Template};
 pub use write::inexact_key;

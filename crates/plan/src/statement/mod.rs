@@ -38,7 +38,7 @@ use onionskin_schema::{Table, TableName};
 
 use crate::errors::{self, NotUnderstood, Refusal};
 use crate::facts::Facts;
-use crate::lex::{LexError, LiteralKind, Token, TokenKind, tokens};
+use crate::lex::{LexError, LexMode, LiteralKind, Token, TokenKind, tokens};
 use crate::parse;
 use crate::plan::{Action, Defines, Doubt, Plan};
 use crate::planner::{Known, Planned, Planner, Request, UseScratch, refuse};
@@ -59,6 +59,12 @@ use self::words::{
     defines, defines_view, first_words, hides_by_name, is_analyze, is_by_name, is_describe,
     is_idle_comment, manages_accounts, only_names, relayed_by_table_name, word_is,
 };
+
+/// Whether a value and a table's column stand in a question about the last statement: such a text
+/// is answered without a plan, and may not be sent.
+pub fn asks_of_columns(sql: &[u8], mode: LexMode) -> bool {
+    tokens(sql, mode).map_or(true, |all| nested::asks_with_columns(sql, &all, mode))
+}
 
 /// What planning answers.
 #[derive(Debug)]
@@ -118,6 +124,7 @@ pub fn plan(request: &Request) -> Outcome {
     let doubt = missing::doubt(request, &tokens, &names, facts.question.asks());
     let is_near = !near.is_empty();
     let hides_query = nested::holds_query(request.sql, &tokens, request.settings.lex);
+    let asks_with_columns = nested::asks_with_columns(request.sql, &tokens, request.settings.lex);
     let hides_values =
         is_near && nested::holds_condition(request.sql, &tokens, request.settings.lex, &near);
     // far from all protected tables nothing is parsed
@@ -144,6 +151,10 @@ pub fn plan(request: &Request) -> Outcome {
             }
             _ => false,
         };
+        if asks_with_columns {
+            let about = "a table's column beside a question about the last statement";
+            return refuse(&errors::STATEMENT, about);
+        }
         if hides_query && is_sent {
             return refuse(&errors::STATEMENT, "a query in a statement of this kind");
         }

@@ -79,6 +79,21 @@ pub(super) fn holds_names(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
     })
 }
 
+/// Whether a value and a table's column stand in a question about the last statement, which reads
+/// no table: an error to every server.
+pub(super) fn asks_with_columns(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
+    let is_name = |token: &Token| matches!(token.kind, TokenKind::Word | TokenKind::Quoted);
+    in_all(sql, tokens, mode, |all| {
+        let is_column = |at: usize| {
+            let call = all.get(at + 3).is_some_and(|t| t.is(b'('));
+            is_name(&all[at]) && all[at + 1].is(b'.') && is_name(&all[at + 2]) && !call
+        };
+        asks_about_the_last(sql, all, &first_words(sql, all, 2))
+            && all.iter().any(is_value)
+            && (0..all.len().saturating_sub(2)).any(is_column)
+    })
+}
+
 /// What is so of a statement's tokens, those of executable comments in their places.
 fn in_all(sql: &[u8], tokens: &[Token], mode: LexMode, is: impl Fn(&[Token]) -> bool) -> bool {
     let is_comment = |token: &Token| token.kind == TokenKind::Executable;

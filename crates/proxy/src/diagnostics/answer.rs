@@ -3,7 +3,9 @@
 use std::ops::Range;
 
 use onionskin_plan::errors::NotUnderstood;
-use onionskin_plan::{Action, Facts, Finds, Item, Question, ShownRows, Verb};
+use onionskin_plan::{
+    Action, Facts, Finds, Item, Question, ShownRows, Verb, asks_of_columns, errors,
+};
 use onionskin_value::{Family, Warning};
 use onionskin_wire::rows::{TextRow, put_text_cell};
 use onionskin_wire::{Step, WireError};
@@ -67,6 +69,10 @@ impl Session {
                 // whether it was a query depends on the server
                 self.server.found = Found::Lost;
                 Ok(true)
+            }
+            Question::Cells(_) if asks_of_columns(sql, self.space.settings.lex) => {
+                let about = "a table's column beside a question about the last statement";
+                Err(Failure::refused(&errors::STATEMENT, about))
             }
             Question::Cells(items) => {
                 self.exchange_cells(sql, &items)?;
