@@ -122,11 +122,7 @@ pub fn plan(request: &Request) -> Outcome {
     let renamed = renames::check(request, &tokens, &names);
     let unmet = unmet::check(request, &names);
     let doubt = missing::doubt(request, &tokens, &names, facts.question.asks());
-    let is_near = !near.is_empty();
-    let hides_query = nested::holds_query(request.sql, &tokens, request.settings.lex);
-    let asks_with_columns = nested::asks_with_columns(request.sql, &tokens, request.settings.lex);
-    let hides_values =
-        is_near && nested::holds_condition(request.sql, &tokens, request.settings.lex, &near);
+    let hidden = nested::Hidden::of(request, &tokens, &near);
     // far from all protected tables nothing is parsed
     let levels = match near.is_empty() && defines != Defines::Names {
         true => 0,
@@ -143,25 +139,9 @@ pub fn plan(request: &Request) -> Outcome {
     let program = !near.is_empty() && program::is_program(request.sql, &tokens);
     let decided = parse::with_room(levels, || decide(request, tokens, near)).and_then(|decided| {
         unmet::allow(request, &for_unmet, &unmet, &decided.0)?;
-        let is_sent = match decided.0 {
-            // a program's own rule has read its queries
-            Action::Relay => is_near && !program,
-            Action::ByName(_) | Action::Show { .. } => {
-                is_near || missing::names_any(request, &names)
-            }
-            _ => false,
-        };
-        if asks_with_columns {
-            let about = "a table's column beside a question about the last statement";
-            return refuse(&errors::STATEMENT, about);
-        }
-        if hides_query && is_sent {
-            return refuse(&errors::STATEMENT, "a query in a statement of this kind");
-        }
-        let is_kept = !matches!(decided.0, Action::Refuse(_) | Action::Show { .. });
-        if hides_values && is_kept && !program {
-            let about = "a value beside a protected column in a statement of this kind";
-            return refuse(&errors::STATEMENT, about);
+        // a program's own rule has read its queries
+        if !program {
+            hidden.check(&decided.0, || missing::names_any(request, &names))?;
         }
         if let Action::Relay = decided.0 {
             definition?;

@@ -11,8 +11,10 @@ use std::sync::Arc;
 use onionskin_schema::Table;
 
 use super::words::{asks_about_the_last, first_words, flattened, is_one_of, may_be_one_name};
+use crate::errors;
 use crate::lex::{LexMode, Token, TokenKind};
-use crate::planner::identifier;
+use crate::plan::Action;
+use crate::planner::{Planned, Request, identifier, refuse};
 
 /// Words that a query begins with.
 const QUERIES: [&str; 4] = ["select", "table", "values", "with"];
@@ -29,6 +31,55 @@ const READ: [&str; 16] = [
     "select", "insert", "replace", "update", "delete", "with", "values", "table", "do", "call",
     "set", "explain", "describe", "desc", "analyze", "load",
 ];
+
+/// What stands in a statement beside what it is told by.
+pub(super) struct Hidden {
+    is_near: bool,
+    query: bool,
+    /// See [`holds_condition`].
+    condition: bool,
+    /// See [`asks_with_columns`].
+    columns: bool,
+}
+
+impl Hidden {
+    /// `near`: the protected tables that it may name.
+    pub(super) fn of(request: &Request, tokens: &[Token], near: &[Arc<Table>]) -> Self {
+        let (sql, mode) = (request.sql, request.settings.lex);
+        Hidden {
+            is_near: !near.is_empty(),
+            query: holds_query(sql, tokens, mode),
+            condition: !near.is_empty() && holds_condition(sql, tokens, mode, near),
+            columns: asks_with_columns(sql, tokens, mode),
+        }
+    }
+
+    /// Refuses a statement that would go to the server with it.
+    pub(super) fn check(
+        &self,
+        action: &Action,
+        names_missing: impl FnOnce() -> bool,
+    ) -> Planned<()> {
+        if self.columns {
+            let about = "a table's column beside a question about the last statement";
+            return refuse(&errors::STATEMENT, about);
+        }
+        let is_sent = || match action {
+            Action::Relay => self.is_near,
+            Action::ByName(_) | Action::Show { .. } => self.is_near || names_missing(),
+            _ => false,
+        };
+        if self.query && is_sent() {
+            return refuse(&errors::STATEMENT, "a query in a statement of this kind");
+        }
+        let is_kept = !matches!(action, Action::Refuse(_) | Action::Show { .. });
+        if self.condition && is_kept {
+            let about = "a value beside a protected column in a statement of this kind";
+            return refuse(&errors::STATEMENT, about);
+        }
+        Ok(())
+    }
+}
 
 /// [`has_query`] of a statement that may have executable comments.
 pub(super) fn holds_query(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
