@@ -425,6 +425,11 @@ fn programs_of_other_databases(kind: Kind) {
         "CREATE DEFINER=procedure@localhost TRIGGER {d}.t AFTER INSERT ON {d}.host FOR EACH ROW ",
         "ALTER DEFINER=event@localhost EVENT {d}.e ON SCHEDULE EVERY 2 DAY DO ",
         "/*!50003 CREATE*/ /*!50020 DEFINER=event@localhost*/ /*!50003 PROCEDURE {d}.p() */",
+        // comments that a server skips
+        "CREATE PROCEDURE /*!99999 x */ {d}.p() ",
+        "CREATE PROCEDURE /*!99999 mysql. */ {d}.p() ",
+        "CREATE PROCEDURE /*M!999999 mysql. */ {d}.p() ",
+        "CREATE /*!99999 PROCEDURE mysql.x */ PROCEDURE {d}.p() ",
     ];
     if kind == Kind::MariaDb {
         heads.push("SET STATEMENT max_statement_time = 3 FOR CREATE PROCEDURE {d}.p() ");

@@ -157,7 +157,8 @@ pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<Tabl
     {
         let mut databases = program_databases(request.sql, &all);
         let is_comment = |t: &Token| t.kind == TokenKind::Executable;
-        if tokens.iter().any(is_comment) && !databases.is_empty() {
+        let is_kind = |t: &Token| is_one_of(request.sql, t, &PROGRAMS);
+        if tokens.iter().any(is_comment) && all.iter().any(is_kind) {
             databases = qualifiers(request.sql, &all);
         }
         if databases.len() > MAX_DATABASES {
