@@ -14,6 +14,7 @@ on_both_servers!(
     the_client_of_the_other_family_works,
     statements_of_a_terminal_session,
     an_application_changes_user_and_resets,
+    a_change_of_user_may_fail,
 );
 
 const PROTECT: &str = r#"
@@ -375,4 +376,36 @@ fn an_application_changes_user_and_resets(kind: Kind) {
     let rows: Vec<(i32, String)> = conn.query("SELECT k, c FROM app.t").expect("rows");
     assert_eq!(rows, [(10, "ten".to_owned())]);
     proxy.assert_healthy();
+}
+
+/// MariaDB goes on with the user that there was, MySQL ends the session.
+fn a_change_of_user_may_fail(kind: Kind) {
+    let Some(mut pair) = Pair::start(
+        kind,
+        &["CREATE TABLE t (id INT PRIMARY KEY, n VARCHAR(9) {eq})"],
+    ) else {
+        return;
+    };
+    pair.both("INSERT INTO t VALUES (1, 'a')");
+    let ports = [pair.beside().port(), pair.proxy.port()];
+    for (user, database) in [("root", "missing"), ("nobody", "app"), ("root", "app")] {
+        let said = ports.map(|port| {
+            let mut session = Session::open(port, "root", "", Some("app"));
+            session.must("SET @mine = 1, sql_mode = 'ANSI_QUOTES'");
+            session.must("BEGIN");
+            session.must("UPDATE t SET n = 'b'");
+            let options = ChangeUserOpts::new()
+                .with_user(Some(user.into()))
+                .with_pass(Some(String::new()))
+                .with_db_name(Some(database.into()));
+            let changed = session.conn().change_user(options).is_ok();
+            let questions = [
+                "SELECT CURRENT_USER(), DATABASE(), @mine, @@sql_mode",
+                "SELECT n FROM app.t WHERE n = 'a'",
+            ];
+            let answers = questions.map(|sql| session.text(sql).map_err(|_| "an error"));
+            format!("{changed} {answers:?}")
+        });
+        assert_eq!(said[0], said[1], "{user}, {database}");
+    }
 }

@@ -7,6 +7,7 @@ use onionskin_testkit::*;
 on_both_servers!(
     clients_may_set_what_they_are_told_of,
     programs_may_set_it,
+    transactions_are_told_of,
     a_program_that_hides_the_session_shows_no_constant,
 );
 
@@ -66,6 +67,81 @@ fn programs_may_set_it(kind: Kind) {
         pair.both(call);
         follows_the_session(&mut pair, call);
     }
+}
+
+/// Pools and proxies go by `session_track_transaction_info`: they must not take an open transaction
+/// for an idle session, whatever statements of the proxy's own the client's has taken.
+fn transactions_are_told_of(kind: Kind) {
+    const TABLES: [&str; 2] = [
+        "CREATE TABLE t (id INT PRIMARY KEY, n VARCHAR(9) {eq}, k INT {range}, p INT)",
+        "CREATE TABLE u (id INT PRIMARY KEY, n VARCHAR(9) {eq}, p INT)",
+    ];
+    let Some(mut pair) = Pair::of(kind, true, &TABLES) else {
+        return;
+    };
+    pair.both("INSERT INTO t VALUES (1, 'a', 1, 1), (2, 'b', 2, 2), (3, 'c', 3, 3)");
+    pair.both("INSERT INTO u VALUES (1, 'a', 1), (2, 'x', 2)");
+    let statements = [
+        "BEGIN",
+        "UPDATE t SET k = k + 1 WHERE id = 1",
+        "COMMIT",
+        "UPDATE t SET k = k + 1 WHERE id = 1",
+        "UPDATE t SET n = 'z' WHERE id = 2",
+        "START TRANSACTION",
+        "UPDATE t SET k = k + 1, p = 5",
+        "ROLLBACK",
+        "START TRANSACTION",
+        "DELETE FROM t WHERE LENGTH(n) = 1 AND id = 3",
+        "UPDATE t SET n = 'y' WHERE id = 1",
+        "COMMIT",
+        "BEGIN",
+        "INSERT INTO u SELECT id + 10, CONCAT(n, 'q'), p FROM t",
+        "ROLLBACK",
+        "BEGIN",
+        "REPLACE INTO u VALUES (1, 'r', 1), (7, 's', 7)",
+        "INSERT INTO u VALUES (1, 't', 1) ON DUPLICATE KEY UPDATE n = CONCAT(n, '1')",
+        "COMMIT",
+        "SET autocommit = 0",
+        "UPDATE t SET k = k + 1 WHERE id = 1",
+        "COMMIT",
+        "SET autocommit = 1",
+    ];
+    let ports = [pair.beside().port(), pair.proxy.port()];
+    let [mut plain, mut protected] = ports.map(RawClient::login_tracking);
+    let set = "SET session_track_transaction_info = 'STATE'";
+    let mut told = [String::new(), String::new()];
+    for sql in ["USE app", set].iter().chain(&statements) {
+        for (client, told) in [&mut plain, &mut protected].into_iter().zip(&mut told) {
+            match client.query(sql.as_bytes()) {
+                Reply::Packet(ok) => {
+                    if let Some(state) = transaction_state(&ok) {
+                        *told = state;
+                    }
+                }
+                other => panic!("{sql}: {other:?}"),
+            }
+        }
+        // reads of the proxy's own may be told beside it
+        let [plain, protected] = &told;
+        let lacks = plain
+            .chars()
+            .zip(protected.chars())
+            .any(|(p, o)| p != '_' && p != o);
+        let is_open = [plain, protected].map(|state| !state.starts_with('_'));
+        assert!(
+            !lacks && is_open[0] == is_open[1],
+            "{sql}: {plain}, {protected}"
+        );
+    }
+}
+
+/// The state of the transaction that an OK packet tells, if it does.
+fn transaction_state(ok: &[u8]) -> Option<String> {
+    // its kind, the length of the change, the length of the state, which has eight letters
+    const BEGINS: [u8; 3] = [5, 9, 8];
+    let at = ok.windows(3).rposition(|bytes| bytes == BEGINS)?;
+    let state = ok.get(at + 3..at + 11)?;
+    Some(String::from_utf8_lossy(state).into_owned())
 }
 
 /// Both read double quotes, databases and times by what the session was set to.

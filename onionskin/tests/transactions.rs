@@ -9,6 +9,8 @@ on_both_servers!(
     prepared_statements_say_it_too,
     what_does_not_fit_in_a_transaction_that_only_reads,
     errors_of_the_proxy_begin_no_transaction_unsaid,
+    who_waits_for_a_lock_reads_what_came_before_it,
+    a_transaction_stays_what_it_was_begun_as,
 );
 
 const TABLES: [&str; 2] = [
@@ -255,4 +257,151 @@ fn errors_of_the_proxy_begin_no_transaction_unsaid(kind: Kind) {
     pair.same("SET max_error_count = DEFAULT");
     assert_eq!(pair.same_error("SELECT nothing FROM texts"), 1054);
     pair.same("SHOW WARNINGS");
+}
+
+/// A transaction that locks a row first sees what others have committed before it got the lock. The
+/// tables are new to the account: what they look like is asked within the transaction.
+fn who_waits_for_a_lock_reads_what_came_before_it(kind: Kind) {
+    let Some(mut pair) = Pair::start(kind, &[]) else {
+        return;
+    };
+    let ports = [pair.beside().port(), pair.proxy.port()];
+    let mut servers = [pair.beside().connect(), pair.behind.connect()];
+    pair.both("CREATE USER other");
+    pair.both("GRANT ALL ON app.* TO other");
+    let waits = [
+        "UPDATE q SET plain = plain + 1 WHERE id = 1",
+        "UPDATE q SET k = 'c' WHERE id = 1",
+        "SELECT plain FROM q WHERE id = 1 FOR UPDATE",
+        "SELECT k FROM q WHERE id = 1 FOR UPDATE",
+        "INSERT IGNORE INTO q VALUES (1, 'z', 1)",
+        "UPDATE IGNORE q SET k = 'c' WHERE id = 1",
+        "DELETE FROM q WHERE id = 1",
+    ];
+    let begins = [
+        "BEGIN",
+        "START TRANSACTION READ WRITE",
+        "SET autocommit = 0",
+    ];
+    for (i, wait) in waits.iter().enumerate() {
+        for (j, begin) in begins.iter().enumerate() {
+            let [q, r] = ["q", "r"].map(|table| format!("{table}{i}_{j}"));
+            for table in [&q, &r] {
+                let columns = "(id INT PRIMARY KEY, k VARCHAR(20) {}, plain INT)";
+                pair.create(&format!("CREATE TABLE {table} {columns}"));
+                pair.both(&format!("INSERT INTO {table} VALUES (1, 'a', 1)"));
+            }
+            let wait = wait.replace("q ", &format!("{q} "));
+            let read = format!("SELECT k, plain FROM {r}");
+            let mut seen = Vec::new();
+            let others = [&mut pair.plain, &mut pair.protected];
+            for ((other, port), server) in others.into_iter().zip(ports).zip(&mut servers) {
+                let mut session = Session::open(port, "other", "", Some("app"));
+                other.must("BEGIN");
+                other.must(&format!("UPDATE {q} SET plain = plain + 10 WHERE id = 1"));
+                let wait = &wait;
+                let waiting = std::thread::spawn({
+                    let (begin, wait, read) = (begin.to_string(), wait.clone(), read.clone());
+                    move || {
+                        session.must(&begin);
+                        session.must(&wait);
+                        let read = session.text(&read).expect("rows");
+                        session.must("ROLLBACK");
+                        read
+                    }
+                });
+                until_one_waits(server, wait);
+                other.must(&format!("UPDATE {r} SET k = 'b', plain = 2"));
+                other.must("COMMIT");
+                seen.push(waiting.join().expect("no panic"));
+            }
+            assert_eq!(seen[0], seen[1], "{begin}; {wait}");
+        }
+    }
+}
+
+fn until_one_waits(server: &mut Session, sql: &str) {
+    let asked = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
+    for _ in 0..100 {
+        if server.text(asked).expect("a number") == "1" {
+            return;
+        }
+        // servers renew the table only if nobody has read it for a tenth of a second
+        std::thread::sleep(std::time::Duration::from_millis(150));
+    }
+    panic!("nobody waits for a lock: {sql}");
+}
+
+/// A look-up within a transaction leaves it as the client has begun it.
+fn a_transaction_stays_what_it_was_begun_as(kind: Kind) {
+    let Some(mut pair) = Pair::start(kind, &TABLES) else {
+        return;
+    };
+    fill(&mut pair);
+    pair.both("CREATE USER other");
+    pair.both("GRANT ALL ON app.* TO other");
+    let ports = [pair.beside().port(), pair.proxy.port()];
+    let mut others = ports.map(|port| Session::open(port, "other", "", Some("app")));
+    let stories: [&[&str]; 6] = [
+        &[
+            "START TRANSACTION READ ONLY",
+            "UPDATE n SET plain = 2",
+            "COMMIT",
+        ],
+        &[
+            "SET TRANSACTION READ ONLY",
+            "BEGIN",
+            "UPDATE n SET k = 'b'",
+            "COMMIT",
+        ],
+        &[
+            "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            "BEGIN",
+            "SELECT k FROM n",
+            "!",
+            "SELECT k FROM n",
+            "COMMIT",
+        ],
+        &[
+            "BEGIN",
+            "SELECT k FROM n",
+            "!",
+            "SELECT k FROM n",
+            "COMMIT",
+            "SELECT k FROM n",
+        ],
+        &[
+            "START TRANSACTION WITH CONSISTENT SNAPSHOT",
+            "!",
+            "SELECT k FROM p",
+            "COMMIT",
+        ],
+        &[
+            "SET completion_type = CHAIN",
+            "BEGIN",
+            "SELECT k FROM n",
+            "!",
+            "COMMIT",
+            "SELECT k FROM n",
+            "ROLLBACK",
+            "ROLLBACK AND NO CHAIN",
+        ],
+    ];
+    for (number, story) in stories.iter().enumerate() {
+        let new = format!("n{number}");
+        pair.create(&format!(
+            "CREATE TABLE {new} (id INT PRIMARY KEY, k VARCHAR(20) {{}}, plain INT)"
+        ));
+        pair.both(&format!("INSERT INTO {new} VALUES (1, 'a', 1)"));
+        for sql in story.iter() {
+            if *sql == "!" {
+                pair.both(&format!("UPDATE {new} SET k = CONCAT(k, 'x')"));
+                pair.both("UPDATE p SET k = CONCAT(k, 'x') WHERE id = 1");
+                continue;
+            }
+            let sql = sql.replace(" n", &format!(" {new}"));
+            let [plain, protected] = others.each_mut().map(|other| seen(other, &sql));
+            assert_eq!(plain, protected, "{sql} in {story:?}");
+        }
+    }
 }

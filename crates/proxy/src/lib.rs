@@ -63,6 +63,7 @@ mod faults;
 mod filled;
 mod finish;
 mod foreign_keys;
+mod fresh_transaction;
 mod functions;
 mod gate;
 mod hex;

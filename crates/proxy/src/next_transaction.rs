@@ -58,6 +58,15 @@ impl Session {
         !self.next_transaction.said.is_empty()
     }
 
+    /// Notes how a transaction begins, behind the client's statement that was relayed.
+    #[inline]
+    pub(crate) fn note_begun(&mut self, facts: &Facts, sql: &[u8], done: &Outcome<()>) {
+        if facts.begins_transaction && done.is_ok() {
+            self.fresh_transaction
+                .note(sql, &self.next_transaction.said, &self.server);
+        }
+    }
+
     /// Says again what the client said, in front of its statement.
     #[inline]
     pub(crate) fn say_next_transaction(&mut self) -> Outcome<()> {
@@ -169,6 +178,7 @@ impl Session {
         done: &Outcome<()>,
     ) {
         self.learn_savepoints(facts);
+        self.note_begun(facts, sql, done);
         let says = facts.next_transaction;
         if !says && !self.has_next_transaction() {
             return;

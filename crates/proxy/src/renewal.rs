@@ -40,11 +40,11 @@ use crate::catalog::{Account, KeyedPlan, LookUp};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Rows, Server};
 use answer::{Answer, Found};
-use lists::{DATABASES, Names};
+use lists::Names;
 use question::{Wanted, names_of, question};
 
 pub(crate) use definitions::is_shown;
-pub(crate) use lists::{Lists, fold};
+pub(crate) use lists::{DATABASES, Lists, fold};
 pub(crate) use turns::Turns;
 
 /// When something was asked: what is found is no newer, and is not taken over in another epoch.
@@ -105,7 +105,7 @@ impl Account {
         keyed: &KeyedPlan,
     ) -> Outcome<()> {
         if server.sees_the_past() {
-            return self.confirm(server, keys, keyed);
+            return self.confirm(server, keys, keyed, RECHECK);
         }
         let came = now();
         for age in &keyed.basis {

@@ -62,6 +62,16 @@ impl RawClient {
         })
     }
 
+    /// The same as a client that is told of changes in its session.
+    pub fn login_tracking(port: u16) -> RawClient {
+        Self::login_with(port, |plugin| {
+            const SESSION_TRACK: u8 = 1 << 7;
+            let mut payload = login_payload(plugin);
+            payload[2] |= SESSION_TRACK;
+            payload
+        })
+    }
+
     /// Logs in as a user without a password, whose name has these bytes in this character set, the
     /// number of one of its collations.
     pub fn login_as(port: u16, user: &[u8], charset: u8) -> RawClient {

@@ -63,6 +63,8 @@ pub struct Facts {
     pub next_transaction: bool,
     /// It begins or ends a transaction, or runs statements that may.
     pub bounds_transaction: bool,
+    /// It begins a transaction and does nothing else.
+    pub begins_transaction: bool,
     /// Without a table in it, it begins no transaction, even where it fails.
     pub begins_none: bool,
     /// It ends the transaction before it, and does so even where it fails.
@@ -151,6 +153,7 @@ impl Facts {
             locks_tables: words.locks_tables(),
             next_transaction: words.says_next_transaction(),
             bounds_transaction: words.bounds_transaction(),
+            begins_transaction: words.begins_transaction(),
             begins_none: words.begins_none(),
             commits_first: words.commits_first(),
             savepoints: words.savepoints(),

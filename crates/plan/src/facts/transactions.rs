@@ -21,6 +21,16 @@ impl Words<'_> {
         self.is_hidden() || self.begins(&VERBS)
     }
 
+    /// Whether it begins a transaction and does nothing else: it takes no snapshot.
+    pub(super) fn begins_transaction(&self) -> bool {
+        let begins = match self.begins(&["begin"]) {
+            // BEGIN NOT ATOMIC is a block of statements
+            true => !self.says("not"),
+            false => self.is(0, "start") && self.is(1, "transaction") && !self.says("snapshot"),
+        };
+        begins && !self.has_executable
+    }
+
     /// Whether it begins no transaction without a table in it.
     pub(super) fn begins_none(&self) -> bool {
         const VERBS: [&str; 7] = [

@@ -9,7 +9,7 @@
 
 use onionskin_plan::{LiteralKind, Piece, errors};
 use onionskin_schema::Column;
-use onionskin_value::{Family, Input, Kind, SqlType};
+use onionskin_value::{Charset, Family, Input, Kind, SqlType};
 use onionskin_wire::BinaryValue;
 
 use super::rules::check_conversion;
@@ -262,9 +262,19 @@ fn is_held(
     }
     let mut scratch = Vec::new();
     let input = values.input(index, false, state, &mut scratch, "a parameter");
-    let Ok(input @ Input::Text { bytes, .. }) = input else {
+    let Ok(input @ Input::Text { bytes, charset }) = input else {
         return Ok(());
     };
+    // a column of bytes gets those of the connection's character set
+    let is_foreign = literal.is_some_and(|literal| values.variable(literal).is_some())
+        && charset != Charset::Binary
+        && Some(charset) != state.connection_charset;
+    let takes_bytes =
+        |column: &Column| counts(column) && column.sql_type.as_ref().is_none_or(SqlType::is_binary);
+    if is_foreign && !bytes.is_ascii() && may_name(keyed, values.sql, takes_bytes) {
+        let about = "a text of another character set beside a column of bytes";
+        return Err(Failure::refused(&errors::VALUE, about));
+    }
     let loses = |ty: &SqlType| check_conversion(ty, input, None).is_err();
     let may_lose = |column: &Column| counts(column) && column.sql_type.as_ref().is_none_or(loses);
     if bytes.is_ascii() || !may_name(keyed, values.sql, may_lose) {

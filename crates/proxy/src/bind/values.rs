@@ -175,6 +175,29 @@ impl<'a> Values<'a> {
                 input => Ok(input),
             };
         }
+        if self.variable(&literal).is_some() && ty.is_some_and(SqlType::is_binary) {
+            let mut text = Vec::new();
+            let sql = literal.text(self.sql);
+            let mode = state.lex_mode();
+            let input = onionskin_plan::literal::decode(
+                sql,
+                literal.kind,
+                negative,
+                mode,
+                charset,
+                &mut text,
+            );
+            // MySQL makes it the connection's before it takes the bytes
+            if let Some(Input::Text {
+                bytes,
+                charset: own,
+            }) = input
+                && own != charset
+                && own != Charset::Binary
+            {
+                return converted(bytes, own, charset, scratch).ok_or_else(unclear);
+            }
+        }
         if literal.kind == LiteralKind::String
             && client != charset
             && !literal.text(self.sql).is_ascii()

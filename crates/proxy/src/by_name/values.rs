@@ -215,20 +215,24 @@ impl Session {
         let Some(known) = known else {
             return Err(unfit("a text in this character set"));
         };
-        // MariaDB makes it the connection's first, and question marks of what that does not have
-        let connection = self.state.connection_charset;
-        if self.state.family == Family::MariaDb
-            && connection
-                .is_none_or(|to| converted(&variable.bytes, known, to, &mut Vec::new()).is_none())
-        {
-            return Err(unfit(
-                "a text that is not one of the connection's character set",
-            ));
-        }
+        let mut text = Vec::new();
+        let (charset, bytes) = match self.state.family {
+            // it makes it the connection's first, and question marks of what that does not have
+            Family::MariaDb if known != Charset::Binary => {
+                let connection = self.state.connection_charset;
+                let text = connection
+                    .and_then(|to| converted(&variable.bytes, known, to, &mut text).map(|_| to))
+                    .map(|to| (to, &text));
+                text.ok_or_else(|| {
+                    unfit("a text that is not one of the connection's character set")
+                })?
+            }
+            _ => (known, &variable.bytes),
+        };
         out.push(b'_');
-        out.extend_from_slice(known.name().as_bytes());
+        out.extend_from_slice(charset.name().as_bytes());
         out.extend_from_slice(b" x'");
-        for byte in &variable.bytes {
+        for byte in bytes {
             out.extend_from_slice(format!("{byte:02x}").as_bytes());
         }
         out.push(b'\'');

@@ -11,11 +11,12 @@ use super::names::{is_virtual, literal, spellings};
 use super::rows::{hidden, is_locked, tables};
 use super::views::{base, broken_views};
 use super::{Account, Entry};
+use crate::age::now;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Definition, Server};
 use crate::mask::settle_indexes;
 use crate::parts::settle_parts;
-use crate::renewal::{Moment, is_shown};
+use crate::renewal::{DATABASES, Moment, is_shown};
 
 /// As often, and after such a time each, a table is looked up again that a definition has locked.
 const LOCKED: (u32, Duration) = (50, Duration::from_millis(100));
@@ -80,6 +81,8 @@ impl Account {
         changed |= self.refresh_pins(keys);
         let moment = Moment::of(self);
         let past = match server.sees_the_past() {
+            // of the present, and nothing is asked
+            true if !all && self.lists_answer(names) => None,
             true => Some(self.tables_of_the_past(server, names)?),
             false => {
                 changed |= self.renew_lists(server, names, all)?;
@@ -106,6 +109,27 @@ impl Account {
             self.new_generation();
         }
         Ok(changed)
+    }
+
+    /// Whether what is known of these names is whole and new: they have not to be asked about.
+    pub fn lists_answer(&self, names: &[TableName]) -> bool {
+        let began = now();
+        let lists = self.lists.read();
+        let is_new = |of: &str| {
+            let list = lists.get(of);
+            list.is_some_and(|list| !list.age.is_old(began, u64::MAX))
+        };
+        let are_new = |name: &TableName| {
+            let databases = lists.databases(&name.database);
+            databases.is_some_and(|all| all.iter().all(|of| is_new(of)))
+        };
+        let answer = is_new(DATABASES) && names.iter().all(are_new);
+        drop(lists);
+        if !answer {
+            return false;
+        }
+        let listed = self.listed(names, false, None);
+        listed.real.is_empty() && !listed.is_unclear
     }
 
     /// Sorts names by what the lists say of them, or the tables that a transaction sees in the

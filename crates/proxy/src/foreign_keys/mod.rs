@@ -156,7 +156,7 @@ impl Session {
             return Ok(found);
         }
         let asked = Instant::now();
-        let rows = self.server.rows(sql.as_bytes())?;
+        let rows = self.outside(|s| s.server.rows(sql.as_bytes()))?;
         let found = rows.into_iter().find_map(|row| {
             let mut cells = row.into_iter().flatten();
             let (table, comment) = (cells.next()?, cells.next()?);

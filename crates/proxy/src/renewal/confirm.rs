@@ -11,16 +11,23 @@ use onionskin_value::Family;
 use super::definitions::is_shown;
 use super::lists::fold;
 use super::question::{Wanted, names_of, question};
-use crate::age::{RECHECK, now};
+use crate::age::now;
 use crate::catalog::{Account, KeyedPlan};
 use crate::error::Outcome;
 use crate::exchange::{Confirmed, Server};
 
 impl Account {
     /// Sees to it within a transaction that sees the past: the definitions of the tables that the
-    /// statement names are as they are known. Each is asked for once a second. Of a name that is no
-    /// table's, that is asked where a table's name stands.
-    pub fn confirm(&self, server: &mut Server, keys: &KeySet, keyed: &KeyedPlan) -> Outcome<()> {
+    /// statement names are as they are known. Each is asked for if it was asked for more than
+    /// `oldest` milliseconds ago. Of a name that is no table's, that is asked where a table's name
+    /// stands. It makes no snapshot.
+    pub fn confirm(
+        &self,
+        server: &mut Server,
+        keys: &KeySet,
+        keyed: &KeyedPlan,
+        oldest: u64,
+    ) -> Outcome<()> {
         let (began, generation) = (now(), self.generation());
         if server.confirmed.generation != generation {
             server.confirmed = Confirmed {
@@ -33,7 +40,7 @@ impl Account {
         let mut known = Vec::new();
         for name in &keyed.plan.names {
             let at = server.confirmed.names.get(name);
-            let is_new = at.is_some_and(|at| began.saturating_sub(*at) <= RECHECK);
+            let is_new = oldest > 0 && at.is_some_and(|at| began.saturating_sub(*at) <= oldest);
             if is_new || !self.can_be_confirmed(name) {
                 continue;
             }

@@ -51,6 +51,7 @@ use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
 use crate::foreign_keys::KeyAnswers;
+use crate::fresh_transaction::FreshTransaction;
 use crate::functions::kept::Functions;
 use crate::live::Live;
 use crate::login::Login;
@@ -107,6 +108,8 @@ pub(crate) struct Session {
     pub client_tracking: ClientTracking,
     /// What the client has said of its next transaction.
     pub next_transaction: NextTransaction,
+    /// How the client has begun its transaction, if nothing was asked in it yet.
+    pub fresh_transaction: FreshTransaction,
     /// The session at the scratch engine, once there is one.
     pub engine: Option<Engine>,
     /// What the session is doing, for the thread that watches its connections.
@@ -250,6 +253,7 @@ impl Session {
             collations_set: 0,
             client_tracking: ClientTracking::default(),
             next_transaction: NextTransaction::default(),
+            fresh_transaction: FreshTransaction::default(),
             engine: None,
             activity,
             meter,
@@ -629,6 +633,7 @@ impl Session {
         self.locked_tables = false;
         self.client_tracking = ClientTracking::default();
         self.next_transaction = NextTransaction::default();
+        self.fresh_transaction = FreshTransaction::default();
         self.has_savepoints = false;
         self.engine = None;
         self.refresh_state()
@@ -662,7 +667,11 @@ impl Session {
             self.server.capabilities,
         )?;
         let Some(ok) = done else {
-            return Err(Failure::Client(WireError::Closed));
+            return match self.state.family {
+                // the user stays the same, and all else is as after a reset
+                Family::MariaDb => self.forget_session(),
+                Family::MySql => Err(Failure::Client(WireError::Closed)),
+            };
         };
         let asked = ComChangeUser::decode(&payload, self.client_capabilities);
         if let Ok(asked) = &asked {

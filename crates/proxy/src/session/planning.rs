@@ -38,6 +38,15 @@ impl Session {
             _ => planned.plan.facts.ignore,
         };
         if unnoticed && !planned.plan.names.is_empty() {
+            let facts = &planned.plan.facts;
+            let writes = !matches!(planned.plan.action, Action::Relay) && !facts.about_definitions;
+            if writes && facts.ignore && self.server.sees_the_past() {
+                // a look-up would make the snapshot before the statement has its locks
+                return match self.is_confirmed(&planned)? {
+                    true => Ok(planned),
+                    false => self.make_plan(sql, false),
+                };
+            }
             let names = planned.plan.names.clone();
             if self.look_up(&names)? {
                 return self.make_plan(sql, false);
@@ -100,8 +109,18 @@ impl Session {
         Ok(self.account.is_fresh(keyed))
     }
 
-    pub fn look_up(&mut self, names: &[TableName]) -> Outcome<bool> {
+    /// Whether all tables of a plan are at this moment what they were when it was made, whatever
+    /// the transaction sees.
+    fn is_confirmed(&mut self, keyed: &KeyedPlan) -> Outcome<bool> {
         self.aside(|s| {
+            let keys = &s.shared.config.keys;
+            s.account.confirm(&mut s.server, keys, keyed, 0)
+        })?;
+        Ok(self.account.is_fresh(keyed))
+    }
+
+    pub fn look_up(&mut self, names: &[TableName]) -> Outcome<bool> {
+        self.outside(|s| {
             let keys = &s.shared.config.keys;
             s.account.look_up(&mut s.server, keys, names)
         })
@@ -109,10 +128,14 @@ impl Session {
 
     /// Looks up what is not known of these names.
     pub fn learn(&mut self, names: &[TableName]) -> Outcome<bool> {
-        self.aside(|s| {
+        let learn = |s: &mut Self| {
             let keys = &s.shared.config.keys;
             s.account.learn(&mut s.server, keys, names)
-        })
+        };
+        match self.account.lists_answer(names) {
+            true => learn(self),
+            false => self.outside(learn),
+        }
     }
 
     /// Asks what the client has not asked. The question ends the server's list of warnings. So the
@@ -120,9 +143,14 @@ impl Session {
     /// question begins a transaction, in which the client could do less than it may. That
     /// transaction is ended again.
     pub fn aside<T>(&mut self, ask: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
+        let is_fresh = self.fresh_transaction.is_fresh(&self.server);
         self.save_list()?;
         let had_one = self.server.status.contains(StatusFlags::IN_TRANS);
         let done = ask(self)?;
+        if is_fresh {
+            // the client has asked nothing
+            self.fresh_transaction.asked_aside(&self.server);
+        }
         self.server.may_hold_list = false;
         let has_one = self.server.status.contains(StatusFlags::IN_TRANS);
         if has_one && !had_one && !self.has_savepoints {

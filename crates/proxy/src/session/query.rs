@@ -112,6 +112,9 @@ impl Session {
                 let sql = self.client.last_payload().get(1..).unwrap_or_default();
                 let sql = sql.to_vec();
                 self.learn_next_transaction(facts, &sql, !found.plan.names.is_empty(), &done);
+            } else if facts.begins_transaction && done.is_ok() {
+                let sql = self.client.last_payload().get(1..).unwrap_or_default();
+                self.fresh_transaction.note(sql, &[], &self.server);
             }
             return done;
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use onionskin_plan::ResultItem;
-use onionskin_wire::messages::{EofPacket, OkPacket};
+use onionskin_wire::messages::{EofPacket, OkPacket, SessionChange, SessionChanges};
 use onionskin_wire::{Capabilities, StatusFlags, Step, WireError};
 
 use super::Session;
@@ -31,6 +31,7 @@ impl Session {
     /// Writes the end of rows of the proxy's own.
     pub fn write_rows_end(&mut self, end: RowsEnd) -> Outcome<()> {
         let RowsEnd { status, warnings } = end;
+        let told = of_transaction(&self.server.changes);
         let mut out = Vec::new();
         match self
             .client_capabilities
@@ -38,8 +39,9 @@ impl Session {
         {
             true => OkPacket {
                 ends_rows: true,
-                status,
+                status: with_told(status, &told),
                 warnings,
+                session_changes: SessionChanges(&told),
                 ..OkPacket::default()
             }
             .encode(&mut out, self.client_capabilities),
@@ -283,7 +285,8 @@ impl Session {
 
     /// Answers the client with an OK packet of our own.
     pub fn write_done(&mut self, done: &Done) -> Outcome<()> {
-        let mut status = self.server.status - StatusFlags::SESSION_STATE_CHANGED;
+        let told = of_transaction(&self.server.changes);
+        let mut status = with_told(self.server.status, &told);
         status.set(StatusFlags::MORE_RESULTS, self.current.more_results);
         let warnings = self.diagnostics.sum(done.warnings);
         let info = self.diagnostics.info(&done.info);
@@ -294,12 +297,39 @@ impl Session {
             warnings,
             info: &info,
             status,
+            session_changes: SessionChanges(&told),
             ..OkPacket::default()
         };
         let mut out = Vec::new();
         ok.encode(&mut out, self.client_capabilities);
         self.client.write_payload(&out).map_err(Failure::Client)
     }
+}
+
+/// Of what the answers to statements of the proxy's own have told, what a client may have asked to
+/// be told of its transaction: the last change of each kind, as the server sends it.
+fn of_transaction(changes: &[u8]) -> Vec<u8> {
+    let mut last = [None; 3];
+    for change in SessionChanges(changes).flatten() {
+        let kind = match change {
+            SessionChange::Gtids { .. } => 0,
+            SessionChange::TransactionCharacteristics(_) => 1,
+            SessionChange::TransactionState(_) => 2,
+            _ => continue,
+        };
+        last[kind] = Some(change);
+    }
+    let mut told = Vec::new();
+    for change in last.iter().flatten() {
+        change.encode(&mut told);
+    }
+    told
+}
+
+/// The status of an answer of the proxy's own with these changes.
+fn with_told(mut status: StatusFlags, told: &[u8]) -> StatusFlags {
+    status.set(StatusFlags::SESSION_STATE_CHANGED, !told.is_empty());
+    status
 }
 
 /// How many warnings the end of an answer counts.

@@ -1,0 +1,78 @@
+//! A transaction of the client's in which the server has been asked nothing yet.
+//!
+//! MySQL reads definitions in the transaction's snapshot, and the first read makes the snapshot. A
+//! client that locks a row and reads then what others have committed before it got the lock would
+//! miss that, if a look-up of tables came before the lock. So a transaction that has done nothing
+//! yet is ended for a look-up, and begun again as the client has begun it.
+
+use std::mem::take;
+
+use crate::error::Outcome;
+use crate::exchange::Server;
+use crate::session::Session;
+
+/// How the client has begun its transaction.
+#[derive(Default)]
+pub(crate) struct FreshTransaction {
+    /// What it said of this one transaction before it began.
+    said: Vec<Vec<u8>>,
+    /// The statement that began it; empty if there is none that could be said again.
+    begun: Vec<u8>,
+    /// How many questions the server had been asked by then.
+    asked: u64,
+}
+
+impl FreshTransaction {
+    /// Notes what a transaction was begun with: what was said of it before, and the statement.
+    pub fn note(&mut self, begun: &[u8], said: &[Vec<u8>], server: &Server) {
+        if !server.keeps_snapshots || !server.is_in_transaction() {
+            return;
+        }
+        self.begun.clear();
+        self.begun.extend_from_slice(begun);
+        self.said.clear();
+        self.said.extend_from_slice(said);
+        self.asked = server.asked();
+    }
+
+    /// Whether the client has asked nothing in it.
+    pub fn is_fresh(&self, server: &Server) -> bool {
+        !self.begun.is_empty()
+            && self.asked == server.asked()
+            && server.keeps_snapshots
+            && server.is_in_transaction()
+    }
+
+    /// The proxy has asked something, and the client nothing.
+    pub fn asked_aside(&mut self, server: &Server) {
+        self.asked = server.asked();
+    }
+}
+
+impl Session {
+    /// Asks what must not make the snapshot of the client's transaction.
+    pub(crate) fn outside<T>(&mut self, ask: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
+        if !self.fresh_transaction.is_fresh(&self.server) {
+            return self.aside(ask);
+        }
+        let fresh = take(&mut self.fresh_transaction);
+        self.save_list()?;
+        self.server.run(b"ROLLBACK AND NO CHAIN NO RELEASE")?;
+        let done = self.aside(ask);
+        if let Err(failure) = &done
+            && failure.is_fatal()
+        {
+            return done;
+        }
+        self.server.settle()?;
+        for sql in &fresh.said {
+            self.server.run(sql)?;
+        }
+        self.server.run(&fresh.begun)?;
+        self.fresh_transaction = FreshTransaction {
+            asked: self.server.asked(),
+            ..fresh
+        };
+        done
+    }
+}
