@@ -554,7 +554,7 @@ fn policy(
                     columns.insert(name, vec![word]);
                 }
                 Entry::Switch(on) if name == SWITCH => {
-                    switches.insert(pattern.to_lowercase(), on);
+                    switches.insert(onionskin_schema::folded(&pattern), on);
                 }
                 Entry::Switch(on) => {
                     return Err(SchemaError::UnknownCapability {

@@ -10,6 +10,7 @@ on_both_servers!(
     no_condition_is_sent_behind_them,
     no_constant_is_sent_beside_protected_columns,
     a_clause_behind_a_query_is_read,
+    values_have_their_place,
     names_that_are_words,
     a_database_has_one_name,
     tables_of_no_database,
@@ -450,5 +451,89 @@ fn tables_of_no_database(kind: Kind) {
     ] {
         session.must(sql);
     }
+    nothing_was_sent(pair);
+}
+
+/// A value in a clause that no definition has, behind a forgotten IN, and for a statement that was
+/// not prepared.
+fn values_have_their_place(kind: Kind) {
+    let Some(mut pair) = pair(kind) else {
+        return;
+    };
+    let mut session = pair.proxy.connect_to("app");
+    session.must(
+        "CREATE TABLE t (id_p INT PRIMARY KEY, n VARCHAR(40), e VARCHAR(40), x_p VARCHAR(9))",
+    );
+    session.must("CREATE TABLE plain_p (id_p INT PRIMARY KEY, x_p INT)");
+    let _ = session.run("PREPARE none FROM 'SELECT id_p FROM t PROCEDURE ANALYSE() WHERE n = ?'");
+    for form in [
+        "CREATE INDEX i ON t (x_p) {c}",
+        "CREATE INDEX i ON t (x_p) FOO {c}",
+        "CREATE INDEX i ON t (x_p) COMMENT {c}",
+        "CREATE INDEX i USING {c} ON t (x_p)",
+        "CREATE INDEX {c} ON t (x_p)",
+        "CREATE UNIQUE INDEX i ON t (x_p), {c}",
+        "ALTER TABLE t ADD INDEX i (x_p) {c}",
+        "ALTER TABLE t ADD ONLY INDEX (({c}))",
+        "ALTER TABLE t ADD y_p FOO({c})",
+        "ALTER TABLE t ADD y_p INT ({c})",
+        "ALTER TABLE t ADD y_p ENUM({c})",
+        "ALTER TABLE t ADD y_p DECIMAL({c})",
+        "ALTER TABLE t ADD y_p INT {c}",
+        "ALTER TABLE t ADD y_p INT DEFAULT 5 {c}",
+        "ALTER TABLE t ADD y_p INT COMMENT {c}",
+        "ALTER TABLE t ADD y_p INT CHECK (y_p > 5) {c}",
+        "ALTER TABLE t ADD y_p INT AS (5) {c}",
+        "ALTER TABLE t ADD y_p INT REFERENCES plain_p (id_p) {c}",
+        "ALTER TABLE t ADD COLUMN (y_p INT, z_p FOO({c}))",
+        "ALTER TABLE t MODIFY x_p FOO({c})",
+        "ALTER TABLE t CHANGE x_p x_p FOO({c})",
+        "ALTER TABLE t ADD CONSTRAINT f FOREIGN KEY (id_p) REFERENCES plain_p (id_p) {c}",
+        "ALTER TABLE t DROP PARTITION {c}",
+        "ALTER TABLE t TRUNCATE PARTITION p {c}",
+        "ALTER TABLE t ADD PARTITION PARTITIONS {c}",
+        "CREATE TABLE t (id_p INT) {c}",
+        "CREATE TABLE t FOO {c}",
+        "CREATE TABLE t u_p (id_p INT) SELECT id_p FROM t {c}",
+        "CREATE TABLE u_p (id_p INT) {c} SELECT id_p FROM t",
+        "CREATE TABLE u_p (id_p INT, FOREIGN KEY (id_p) REFERENCES t (id_p) {c})",
+        "CREATE TABLE u_p (id_p INT REFERENCES t (id_p) {c})",
+        "CREATE TABLE u_p (id_p INT REFERENCES t (id_p), CHECK (t.{c}))",
+        "SHOW CREATE TABLE t {c}",
+        "SHOW CREATE VIEW t {c}",
+    ] {
+        for condition in [
+            "n = '{v}'",
+            "WHERE n = '{v}'",
+            "n LIKE '{v}'",
+            "n IN (1, '{v}')",
+            "'{v}' > n",
+        ] {
+            let sql = form.replace("{c}", condition).replace("{v}", SECRET);
+            let _ = session.run(&sql);
+            assert!(session.answers_itself(), "{sql}");
+        }
+    }
+    for sql in [
+        "SELECT id_p FROM t WHERE n ('{v}')",
+        "SELECT id_p FROM t u WHERE u.n ('{v}', 'b')",
+        "SELECT id_p FROM t WHERE app.t.n ('{v}')",
+        "SELECT id_p FROM t WHERE `n`('{v}')",
+        "SELECT id_p FROM t ORDER BY n('{v}')",
+        "SELECT n ('{v}') FROM t",
+        "SELECT id_p FROM t WHERE e ('{v}') OR id_p = 2",
+        "UPDATE t SET x_p = 'x' WHERE n('{v}')",
+        "DELETE FROM t WHERE t.n ('{v}')",
+        "INSERT INTO t (id_p, x_p) VALUES (99, n('{v}'))",
+        "CREATE VIEW w_p AS SELECT u.id_p FROM t u WHERE u.n('{v}', 'b')",
+        "SELECT id_p FROM plain_p WHERE id_p IN (SELECT id_p FROM t WHERE n ('{v}'))",
+        "EXECUTE none USING '{v}'",
+        "EXECUTE never USING '{v}', 5",
+        "EXECUTE never USING CONCAT('{v}', 'x')",
+    ] {
+        let _ = session.run(&sql.replace("{v}", SECRET));
+        assert!(session.answers_itself(), "{sql}");
+    }
+    drop(session);
     nothing_was_sent(pair);
 }

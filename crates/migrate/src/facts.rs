@@ -7,8 +7,8 @@ use onionskin_rowstream::checkpoint::Imprint;
 use onionskin_rowstream::key::{KeyColumn, KeyDefinition, KeyKind, hex_literal};
 use onionskin_rowstream::session::{Session, SqlError};
 use onionskin_schema::{
-    ColumnRow, Table, catalog_query, identifier, show_create_table, split_foreign_keys,
-    tables_from_rows,
+    ColumnRow, Table, catalog_query, folded, identifier, same_name, show_create_table,
+    split_foreign_keys, tables_from_rows,
 };
 use onionskin_value::Family;
 
@@ -165,7 +165,7 @@ impl Facts {
     pub fn column(&self, name: &str) -> Option<&PhysicalColumn> {
         self.columns
             .iter()
-            .find(|column| column.name.eq_ignore_ascii_case(name))
+            .find(|column| same_name(&column.name, &name))
     }
 
     /// The definition as applications see it.
@@ -188,7 +188,7 @@ impl Facts {
             let ordinal = self
                 .columns
                 .iter()
-                .position(|column| column.name.eq_ignore_ascii_case(name))?;
+                .position(|column| same_name(&column.name, &name))?;
             let column = &self.columns[ordinal];
             if column.generated {
                 return None;
@@ -287,9 +287,7 @@ fn uniqueness(
     let mut indexes: BTreeMap<String, Option<Vec<String>>> = BTreeMap::new();
     for row in rows {
         let cell = |name: &str| {
-            let found = row
-                .iter()
-                .find(|(column, _)| column.eq_ignore_ascii_case(name));
+            let found = row.iter().find(|(column, _)| same_name(&column, &name));
             found.and_then(|(_, value)| value.clone())
         };
         if cell("Non_unique").as_deref() != Some("0") {
@@ -301,12 +299,12 @@ fn uniqueness(
         let part = cell("Column_name").and_then(|name| {
             let column = columns
                 .iter()
-                .find(|column| column.name.eq_ignore_ascii_case(&name))?;
+                .find(|column| same_name(&column.name, &name))?;
             // What it is computed from may be another thing.
             (!column.generated).then(|| {
                 format!(
                     "{} {} {:?} {:?}",
-                    identifier(&column.name.to_lowercase()),
+                    identifier(&folded(&column.name)),
                     column.column_type,
                     column.collation,
                     cell("Sub_part")

@@ -1,5 +1,6 @@
 //! Everything that is refused before anything is touched.
 
+use onionskin_schema::{folded, same_name};
 use std::collections::BTreeSet;
 
 use onionskin_rowstream::binlog::check_reader;
@@ -165,7 +166,7 @@ pub(crate) fn log_end(session: &mut Session) -> Result<String> {
     })?;
     let cell = |name: &str| {
         row.iter()
-            .find(|(column, _)| column.eq_ignore_ascii_case(name))
+            .find(|(column, _)| same_name(&column, &name))
             .and_then(|(_, value)| value.clone())
             .unwrap_or_default()
     };
@@ -179,7 +180,7 @@ pub(crate) fn server_spelling(session: &mut Session, names: [&str; 2]) -> Result
         .map_err(MigrateError::sql("reading the server's settings"))?;
     match setting.as_str() {
         "0" => Ok(names.map(str::to_owned)),
-        "1" => Ok(names.map(str::to_lowercase)),
+        "1" => Ok(names.map(folded)),
         other => Err(MigrateError::Refused {
             table: "the server's tables".into(),
             reason: format!(
@@ -393,10 +394,10 @@ fn fills_by_place(tokens: &[Token], table: &str) -> bool {
 /// Whether what a generated column holds depends on the session that writes the row: sessions of
 /// ours have UTC.
 fn depends_on_zone(column: &PhysicalColumn, facts: &Facts) -> bool {
-    let expression = column.expression.to_lowercase();
+    let expression = folded(&column.expression);
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
     let names = |name: &str| {
-        let name = name.to_lowercase();
+        let name = folded(name);
         expression.match_indices(&name).any(|(at, found)| {
             let before = expression[..at].chars().next_back();
             let behind = expression[at + found.len()..].chars().next();

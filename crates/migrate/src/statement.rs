@@ -5,6 +5,7 @@
 //! Whatever names it and is not known to be harmless ends the migration.
 
 use crate::trigger_text::head;
+use onionskin_schema::{folded, same_name};
 
 /// What a statement is.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl Token {
     /// Whether it is this name, quoted or not.
     pub fn names(&self, name: &str) -> bool {
         match self {
-            Token::Word(text) | Token::Quoted(text) => text.to_lowercase() == name.to_lowercase(),
+            Token::Word(text) | Token::Quoted(text) => same_name(text, name),
             Token::Sign(_) => false,
         }
     }
@@ -135,13 +136,10 @@ pub(crate) fn judge(sql: &str, database: &str, tables: &Tables<'_>) -> Judged {
         Some(Token::Word(word)) => word.to_ascii_uppercase(),
         _ => String::new(),
     };
-    let here = database.to_lowercase() == tables.database.to_lowercase();
+    let here = same_name(database, &tables.database);
     let names = |name: &str, tokens: &[Token]| match reader.unclear {
         // What is text and what is a name cannot be told, so any text counts.
-        true => {
-            sql.contains('\u{fffd}') && !name.is_ascii()
-                || sql.to_lowercase().contains(&name.to_lowercase())
-        }
+        true => sql.contains('\u{fffd}') && !name.is_ascii() || folded(sql).contains(&folded(name)),
         false => mentions(tokens, tables.database, name, here),
     };
     let changes = || Judged::Changes(verb.clone());
@@ -149,8 +147,8 @@ pub(crate) fn judge(sql: &str, database: &str, tables: &Tables<'_>) -> Judged {
     let is_kind = |kinds: &[&str]| kind.is_some_and(|at| tokens[at].is_one_of(kinds));
     if let Some(head) = head(sql.as_bytes()) {
         // The body is none of ours: the server runs it, and logs the rows.
-        let is_in = |other: &str| other.to_lowercase() == tables.database.to_lowercase();
-        let is_ours = head.table.to_lowercase() == tables.table.to_lowercase()
+        let is_in = |other: &str| same_name(other, &tables.database);
+        let is_ours = same_name(&head.table, &tables.table)
             && head.database.as_deref().map_or(here, is_in)
             || head.table.contains('\u{fffd}');
         return match is_ours {

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use onionskin_schema::TokenKind;
+use onionskin_schema::{TokenKind, same_name};
 use onionskin_value::{Family, Kind, SqlType};
 use sqlparser::ast::{
     BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
@@ -202,7 +202,7 @@ impl Planner<'_> {
             return refuse(&errors::EXPRESSION, column.path());
         }
         if let [ident] = parts {
-            let same = |(alias, _): &&(String, _)| alias.eq_ignore_ascii_case(&ident.value);
+            let same = |(alias, _): &&(String, _)| same_name(&alias, &ident.value);
             if let Some((_, column)) = scope.computed.iter().find(same) {
                 return refuse(&errors::EXPRESSION, column.path());
             }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::Table;
+use onionskin_schema::{Table, same_name};
 use onionskin_value::SqlType;
 use sqlparser::ast::{Expr, Ident};
 
@@ -111,7 +111,7 @@ impl<'p> Scope<'p> {
     fn resolve_in(&self, database: Option<&str>, table: &str, column: &str) -> Planned<Resolved> {
         let mut found = None;
         for source in &self.sources {
-            let named = source.name.eq_ignore_ascii_case(table)
+            let named = same_name(&source.name, &table)
                 && database.is_none_or(|d| {
                     source
                         .database
@@ -183,7 +183,7 @@ impl<'p> Scope<'p> {
         let mut found = self
             .sources
             .iter()
-            .filter(|s| source.is_none_or(|n| n.value.eq_ignore_ascii_case(&s.name)))
+            .filter(|s| source.is_none_or(|n| same_name(&n.value, &s.name)))
             .filter_map(|s| {
                 let table = s.table.as_ref()?;
                 let index = position(table, &column.value)?;
@@ -215,7 +215,7 @@ impl<'p> Scope<'p> {
     pub fn alias(&self, name: &str) -> Option<Option<&ColumnUse>> {
         self.aliases
             .iter()
-            .find(|(alias, _)| alias.eq_ignore_ascii_case(name))
+            .find(|(alias, _)| same_name(&alias, &name))
             .map(|(_, column)| column.as_ref())
     }
 }

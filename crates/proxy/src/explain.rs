@@ -10,7 +10,9 @@ use onionskin_plan::{
     Purpose, Refusal, Request, Scratch, Settings, Template, UseScratch, errors, tables_named,
 };
 
-use onionskin_schema::{COMMENT_MARK, NewColumn, PinnedTable, Pins, Policy, Table, TableName};
+use onionskin_schema::{
+    COMMENT_MARK, NewColumn, PinnedTable, Pins, Policy, Table, TableName, same_name,
+};
 use onionskin_value::Family;
 
 use crate::config::{Config, FunctionsConfig};
@@ -142,8 +144,7 @@ fn explain_text(
                 let found = load(&names);
                 for name in names {
                     let table = found.iter().find(|t| {
-                        t.database.eq_ignore_ascii_case(&name.database)
-                            && t.name.eq_ignore_ascii_case(&name.name)
+                        same_name(&t.database, &name.database) && same_name(&t.name, &name.name)
                     });
                     known.tables.insert(name, table.cloned().map(Arc::new));
                 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{ColumnUse, Piece, ResultItem, Show, errors};
 use onionskin_schema::{
-    Dialect, Table, show_columns_row, show_create_table, show_create_view, show_index_row,
+    Dialect, Table, folded, show_columns_row, show_create_table, show_create_view, show_index_row,
 };
 use onionskin_value::Charset;
 use onionskin_wire::messages::ColumnDefinition;
@@ -52,7 +52,7 @@ impl Session {
         };
         let mut names = Vec::new();
         for &literal in named {
-            names.push(self.pattern(values, literal)?.to_lowercase());
+            names.push(folded(&self.pattern(values, literal)?));
         }
         let question = self.send_text(execution, text, false)?;
         self.server.begin(question)?;
@@ -70,7 +70,7 @@ impl Session {
                         *text = Cow::Owned(self.show_constants(text));
                     }
                     let name = cells.get(name_at).and_then(|c| c.as_deref());
-                    let listed = |name: &str| names.contains(&name.to_lowercase());
+                    let listed = |name: &str| names.contains(&folded(name));
                     if !names.is_empty() && !name.is_some_and(listed) {
                         continue;
                     }
@@ -249,7 +249,7 @@ fn logical_row<'p>(
 
 /// `LIKE` on a column's name: `%`, `_`, a backslash before either; letter case ignored.
 fn like_matches(pattern: &str, name: &str) -> bool {
-    let lower = |s: &str| s.to_lowercase().chars().collect::<Vec<_>>();
+    let lower = |s: &str| folded(s).chars().collect::<Vec<_>>();
     let (pattern, name) = (lower(pattern), lower(name));
     // what is tried again if it does not go on: the pattern behind the last `%`, one character
     // later in the name

@@ -6,8 +6,9 @@
 //! where they have ON UPDATE. A view shows neither this nor the table's key.
 
 use crate::{
+    folding::same_name,
     show_create::{Token, tokens},
-    table::{Column, Default, DefaultLiteral, KeyRole, Table, same_name},
+    table::{Column, Default, DefaultLiteral, KeyRole, Table},
 };
 
 /// What writing through a view has to know of the one table behind it.

@@ -7,13 +7,14 @@ use crate::{
     comment::{self, CommentError, MARK},
     ddl::{HELPER_COMMENT, HELPER_PREFIX},
     ddl::{cell_type, gram_type, order_key_bytes},
+    folding::same_name,
     protection::{
         ENC_SUFFIX, EQUALITY_TOKEN_BYTES, GramForm, PhysicalNames, Protection, Renamed,
         split_companion, split_enc,
     },
     quote::text_as_hex_literal,
     set::{self, Members, Whole},
-    table::{Column, Default, KeyRole, Table, same_name},
+    table::{Column, Default, KeyRole, Table},
 };
 use onionskin_value::SqlType;
 

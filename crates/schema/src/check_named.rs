@@ -1,7 +1,8 @@
 //! Which CHECK over a protected column a constraint is, by its name.
 
+use crate::folding::same_name;
 use crate::show_create::{Statement, Token, check_of, tokens};
-use crate::table::{Table, same_name};
+use crate::table::Table;
 
 /// The constraint of this name in a table's definition, if it is a CHECK over a protected column
 /// and no part of that column's definition: the column's index, and the condition's number.

@@ -1,5 +1,6 @@
 //! From logical columns to the physical ones, as DDL.
 
+use crate::folding::folded;
 use std::fmt::Write;
 
 use onionskin_value::{Family, SqlType, has_grams, most_grams};
@@ -271,7 +272,40 @@ pub(crate) fn check_name(name: &str, names: &PhysicalNames) -> Result<(), Schema
 /// Whether a column name has the form of a physical one. No column may be given such a name in a
 /// table that has protected columns.
 pub fn is_reserved_name(name: &str) -> bool {
-    split_enc(name).is_some() || split_companion(name).is_some() || is_mark(name)
+    let small = folded(name);
+    let is_form = |form: &&str| ends_like(&small, form);
+    split_enc(&small).is_some()
+        || split_companion(&small).is_some()
+        || is_mark(&small)
+        || !small.is_ascii() && RESERVED.iter().any(|form| is_form(form))
+}
+
+/// How physical names end. `#` stands for a hexadecimal digit.
+const RESERVED: [&str; 4] = ["$enc", "$eq_####", "$ord_####", "$gram_####"];
+
+/// How names of ours end that constraints and indexes on sealed columns have.
+const OURS: [&str; 2] = ["onionskin_################_########", "onionskin_########"];
+
+/// Whether a name in small letters may end like this to a server: any letter beyond ASCII may be
+/// one of ASCII without its accent.
+fn ends_like(small: &str, form: &str) -> bool {
+    let may_be = |(letter, of_form): (char, char)| match of_form {
+        _ if !letter.is_ascii() => true,
+        '#' => letter.is_ascii_hexdigit(),
+        of_form => letter == of_form,
+    };
+    let count = form.chars().count();
+    small.chars().count() >= count && small.chars().rev().zip(form.chars().rev()).all(may_be)
+}
+
+/// Whether a constraint or an index with this name may be one of ours to a server. No client's
+/// definition may name such a one.
+pub fn may_be_ours(name: &str) -> bool {
+    let small = folded(name);
+    // collations of names pad
+    let bare = small.trim_end().trim_start_matches('~');
+    OURS.iter()
+        .any(|form| bare.chars().count() == form.chars().count() && ends_like(bare, form))
 }
 
 /// Name of the CHECK constraint of a column. MySQL wants it unique in the database, hence the

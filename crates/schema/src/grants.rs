@@ -1,5 +1,7 @@
 //! What SHOW GRANTS says.
 
+use crate::folding::{folded, same_name};
+
 /// Whether a privilege is among these grants, and not taken back for the database.
 pub fn is_granted(grants: &[String], privilege: &str, database: &str, table: &str) -> bool {
     let mut granted = false;
@@ -46,7 +48,7 @@ enum Part {
 
 impl Part {
     fn is(&self, name: &str) -> bool {
-        matches!(self, Part::Name(text) if text.to_lowercase() == name.to_lowercase())
+        matches!(self, Part::Name(text) if same_name(text, name))
     }
 
     /// A name of a database is a pattern as with LIKE.
@@ -54,8 +56,8 @@ impl Part {
         match self {
             Part::All => true,
             Part::Name(pattern) => {
-                let pattern: Vec<char> = pattern.to_lowercase().chars().collect();
-                let name: Vec<char> = name.to_lowercase().chars().collect();
+                let pattern: Vec<char> = folded(pattern).chars().collect();
+                let name: Vec<char> = folded(name).chars().collect();
                 is_like(&pattern, &name)
             }
         }

@@ -44,6 +44,7 @@ mod ddl;
 mod display;
 mod enforced;
 mod errors;
+mod folding;
 mod grants;
 mod information_schema;
 mod information_views;
@@ -80,11 +81,12 @@ pub use copy::{copy_definition, split_foreign_keys};
 pub use ddl::{
     Filling, HELPER_COMMENT, HELPER_PREFIX, MAX_INLINE_CELL, NewColumn, check_protectable,
     constraint_name, guard_name, index_column_name, is_our_constraint, is_reserved_name,
-    physical_definitions, possible,
+    may_be_ours, physical_definitions, possible,
 };
 pub use display::{Dialect, bits_of_default, canonical_default};
 pub use enforced::SeenColumn;
 pub use errors::{ERRORS, ErrorEntry, SchemaError};
+pub use folding::{folded, same_name};
 pub use grants::is_granted;
 pub use information_schema::information_schema_columns;
 pub use information_views::{LogicalView, logical_views};
@@ -105,5 +107,5 @@ pub use show_columns::{is_hidden_column, show_columns_row, show_index_row};
 pub use show_create::show_create_table;
 pub use show_create_view::{show_create_view, show_view_constants};
 pub use surrogate::Surrogate;
-pub use table::{Column, Default, DefaultLiteral, KeyRole, Table, same_name};
+pub use table::{Column, Default, DefaultLiteral, KeyRole, Table};
 pub use table_name::TableName;

@@ -4,6 +4,8 @@
 //! the most specific is meant: an exact table before an exact database before wildcards, and among
 //! equals the one with more letters.
 
+pub use crate::folding::folded;
+
 use std::cmp::Reverse;
 use std::fmt;
 
@@ -65,11 +67,6 @@ impl fmt::Display for TablePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.database, self.table)
     }
-}
-
-/// A name as patterns are compared with it.
-pub fn folded(name: &str) -> String {
-    name.to_lowercase()
 }
 
 /// How specific a pattern of one name is: less is more specific.

@@ -19,10 +19,11 @@ use std::{collections::BTreeMap, fmt::Write, sync::Arc};
 
 use crate::{
     comment::{push_text, text_field},
+    folding::same_name,
     protection::Capabilities,
     quote::{hex, unhex},
     set::Whole,
-    table::{Column, Table, same_name},
+    table::{Column, Table},
     table_name::TableName,
 };
 

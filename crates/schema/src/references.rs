@@ -12,12 +12,13 @@
 //! cost no question.
 
 use crate::{
+    folding::same_name,
     plain_mark::marks_column,
     policy::Policy,
     protection::{split_companion, split_enc},
     quote::text_as_hex_literal,
     show_create::{Token, tokens},
-    table::{Table, same_name},
+    table::Table,
 };
 
 /// How many foreign keys and views are followed from one column.

@@ -8,8 +8,9 @@ use onionskin_value::Family;
 use crate::{
     copy::without_collation,
     errors::SchemaError,
+    folding::same_name,
     show_create::{Statement, Token, logical, table_collation, tokens},
-    table::{Table, same_name},
+    table::Table,
 };
 
 /// What becomes of a column that is made anew.

@@ -5,8 +5,8 @@ use onionskin_value::Family;
 use crate::{
     copy::{unnamed_check, without_collation, words},
     errors::SchemaError,
+    folding::same_name,
     show_create::{Statement, Token, table_collation, tokens},
-    table::same_name,
 };
 
 /// What `SHOW CREATE TABLE` shows of a temporary table, made into a definition of another table.

@@ -8,9 +8,10 @@ use crate::{
     computed::{extra, time_fraction},
     ddl::gram_index_name,
     display::{Dialect, default_cell},
+    folding::same_name,
     prefix::{self, prefix_length},
     show_create::{is_gram, literal_default, logical_name, names_gram},
-    table::{Table, same_name},
+    table::Table,
 };
 
 /// How MySQL begins the names of the columns that it makes for indexes over expressions. Of

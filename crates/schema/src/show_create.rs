@@ -16,12 +16,13 @@ use crate::{
     ddl::is_our_constraint,
     display::{Dialect, push_default_clause},
     errors::SchemaError,
+    folding::same_name,
     key_actions::KeyAction,
     long_unique::{is_hash, shown_hash},
     prefix::with_prefixes,
     protection::{split_companion, split_enc},
     quote::{identifier, push_shown_literal},
-    table::{Column, Default, DefaultLiteral, Table, same_name},
+    table::{Column, Default, DefaultLiteral, Table},
     type_facts::data_type_of,
 };
 

@@ -1,9 +1,10 @@
 //! SHOW CREATE VIEW: the text of a view over a protected table, with logical names.
 
 use crate::errors::SchemaError;
+use crate::folding::same_name;
 use crate::protection::{split_companion, split_enc};
 use crate::show_create::{Token, tokens};
-use crate::table::{Table, same_name};
+use crate::table::Table;
 
 /// `SHOW CREATE VIEW` of a view over a protected table: without the companions, under the logical
 /// names.

@@ -1,5 +1,6 @@
 //! The model: logical tables and columns.
 
+use crate::folding::same_name;
 use onionskin_value::SqlType;
 
 use crate::base::Base;
@@ -107,16 +108,6 @@ impl Table {
             })
             .map(|(column, _)| column)
     }
-}
-
-/// Whether two names of columns or tables are the same to a server that does not count letter case.
-pub fn same_name(a: &str, b: &str) -> bool {
-    if a.is_ascii() && b.is_ascii() {
-        return a.eq_ignore_ascii_case(b);
-    }
-    a.chars()
-        .flat_map(char::to_lowercase)
-        .eq(b.chars().flat_map(char::to_lowercase))
 }
 
 /// A column as applications see it.
@@ -266,17 +257,5 @@ impl KeyRole {
             Self::Multiple => "MUL",
             Self::None => "",
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_ignore_letter_case() {
-        assert!(same_name("Größe", "GRÖßE"));
-        assert!(same_name("id", "ID"));
-        assert!(!same_name("id", "id2"));
     }
 }

@@ -1,8 +1,7 @@
 //! The name of a table.
 
+use crate::folding::{folded, same_name};
 use std::fmt;
-
-use crate::table::same_name;
 
 /// A table's name together with its database.
 ///
@@ -28,8 +27,8 @@ impl TableName {
     /// Both names in lower case: a key for maps in which letter case does not count.
     pub fn folded(database: &str, name: &str) -> Self {
         Self {
-            database: database.to_lowercase(),
-            name: name.to_lowercase(),
+            database: folded(database),
+            name: folded(name),
         }
     }
 

@@ -21,6 +21,7 @@ pub(crate) fn index<'a>(
 ) -> Planned<Decided<'a>> {
     let mut r = Reader::whole(request, &tokens);
     if r.eat("drop") {
+        check_names(request.sql, &tokens)?;
         return Ok((Action::Relay, None));
     }
     let kind = index_kind(&mut r)?;

@@ -108,17 +108,21 @@ pub(crate) fn target(request: &Request, tokens: &[Token]) -> Option<(Option<Stri
     r.table()
 }
 
-/// Refuses names of the form that physical columns have: an index or a foreign key over one would
-/// be made behind the back of the protected column that it belongs to.
+/// Refuses names of the form that physical columns have, and that constraints and indexes on them
+/// have: an index or a foreign key over one would be made behind the back of the protected column
+/// that it belongs to, and a guard could be taken away.
 fn check_names(sql: &[u8], tokens: &[Token]) -> Planned<()> {
-    let mut names = tokens.iter().filter_map(|t| identifier(sql, t));
-    match names.find(|n| onionskin_schema::is_reserved_name(n)) {
-        Some(name) => refuse(
-            &errors::DEFINITION,
-            format!("{name} is a name as physical columns have it"),
-        ),
-        None => Ok(()),
+    for name in tokens.iter().filter_map(|t| identifier(sql, t)) {
+        if onionskin_schema::is_reserved_name(&name) {
+            let about = format!("{name} is a name as physical columns have it");
+            return refuse(&errors::DEFINITION, about);
+        }
+        if onionskin_schema::may_be_ours(&name) {
+            let about = format!("{name} is a name as constraints of protected columns have it");
+            return refuse(&errors::DEFINITION, about);
+        }
     }
+    Ok(())
 }
 
 fn has_encrypted(sql: &[u8], tokens: &[Token]) -> bool {

@@ -246,7 +246,7 @@ impl Listed {
         let sql = r.sql();
         let beyond = |t: &&Token| BEYOND.iter().any(|word| t.is_word(sql, word));
         if let Some(word) = r.tokens[list.clone()].iter().find(beyond) {
-            let word = String::from_utf8_lossy(word.text(sql)).to_uppercase();
+            let word = String::from_utf8_lossy(word.text(sql)).to_ascii_uppercase();
             let about = format!("CREATE TABLE … SELECT with {word}; add it afterwards");
             return refuse(&errors::STATEMENT, about);
         }

@@ -2,6 +2,7 @@
 
 use super::words::{Word, Words};
 use crate::lex::TokenKind;
+use onionskin_schema::folded;
 
 impl Words<'_> {
     /// The names behind FROM, JOIN, INTO, UPDATE and the like, and in lists of them. There may be
@@ -46,7 +47,7 @@ impl Words<'_> {
             } else if is_one(word, &BETWEEN) {
                 // a modifier
             } else if is_next && is_name {
-                let text = String::from_utf8_lossy(word.text).to_lowercase();
+                let text = folded(&String::from_utf8_lossy(word.text));
                 found.push(text.trim_matches(['`', '"']).to_owned());
                 // `database.table`
                 is_next = self.is_sign(at + 1, b'.');

@@ -1,5 +1,6 @@
 //! Calls and their arguments.
 
+use onionskin_schema::folded;
 use std::ops::Range;
 
 use super::{CallError, Reader, refused};
@@ -471,5 +472,5 @@ pub(super) fn variable_name(text: &[u8], mode: LexMode) -> Option<String> {
         }
         _ => name.to_owned(),
     };
-    Some(name.to_lowercase())
+    Some(folded(&name))
 }

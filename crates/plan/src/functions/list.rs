@@ -1,5 +1,6 @@
 //! The select list of a statement: which of its items the proxy opens, and what they are called.
 
+use onionskin_schema::folded;
 use std::ops::Range;
 
 use super::call::{Function, Term, between_commas, closing};
@@ -359,12 +360,11 @@ impl Reader<'_> {
     /// Refuses ORDER BY that would sort by a column before it is opened.
     fn must_not_sort(&self, alias: &[u8], behind: Range<usize>) -> Result<(), CallError> {
         self.must_not_count(behind.clone())?;
-        let alias = String::from_utf8_lossy(alias).to_lowercase();
+        let alias = folded(&String::from_utf8_lossy(alias));
         for token in &self.tokens[self.sorting(behind)] {
             // how servers fold letters beyond ASCII is theirs to know
-            let is_it = |name: String| {
-                name.to_lowercase() == alias || !name.is_ascii() && !alias.is_ascii()
-            };
+            let is_it =
+                |name: String| folded(&name) == alias || !name.is_ascii() && !alias.is_ascii();
             if identifier(self.sql, token).is_some_and(is_it) {
                 return Err(refused("ORDER BY what a function opens"));
             }

@@ -192,7 +192,7 @@ impl Planner<'_> {
         if let Expr::Identifier(ident) = key {
             let alias = f.projection.iter().position(|i| {
                 matches!(i, SelectItem::ExprWithAlias { alias, .. }
-                    if alias.value.eq_ignore_ascii_case(&ident.value))
+                    if onionskin_schema::same_name(&alias.value, &ident.value))
             });
             if alias.is_some() && (alias_first || !self.is_known_column(ident, f.scope)) {
                 self.judge(ident)?;

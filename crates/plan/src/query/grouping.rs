@@ -3,6 +3,7 @@
 //! The rules of SQL differ: in ORDER BY an alias hides a column of the same name, in GROUP BY the
 //! column hides the alias.
 
+use onionskin_schema::same_name;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -172,7 +173,7 @@ impl Planner<'_> {
         let by_name = |name: &Ident| {
             projection.iter().find_map(|item| match item {
                 SelectItem::ExprWithAlias { expr, alias }
-                    if alias.value.eq_ignore_ascii_case(&name.value) =>
+                    if same_name(&alias.value, &name.value) =>
                 {
                     Some(expr)
                 }
@@ -345,7 +346,7 @@ fn one_item(name: &Ident, projection: &[SelectItem], scope: &Scope) -> Planned<(
             _ => &[],
         };
         let shown = shown.or(parts.last());
-        if !shown.is_some_and(|s| s.value.eq_ignore_ascii_case(&name.value)) {
+        if !shown.is_some_and(|s| same_name(&s.value, &name.value)) {
             continue;
         }
         if parts.is_empty() {
@@ -450,8 +451,7 @@ pub(super) fn grouping(
         };
         let source = scope.sources.iter().find(|s| {
             let same = |t: &Arc<_>| Arc::ptr_eq(t, &column.table);
-            s.table.as_ref().is_some_and(same)
-                && qualifier.is_none_or(|q| s.name.eq_ignore_ascii_case(q))
+            s.table.as_ref().is_some_and(same) && qualifier.is_none_or(|q| same_name(&s.name, &q))
         });
         found.columns.push(GroupedColumn {
             item,

@@ -1,5 +1,6 @@
 //! The select list at tier 1: what each item becomes on the server and how its cells open.
 
+use onionskin_schema::same_name;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -383,7 +384,7 @@ impl Planner<'_> {
                 let found: Vec<_> = scope
                     .sources
                     .iter()
-                    .filter(|s| s.name.eq_ignore_ascii_case(table))
+                    .filter(|s| same_name(&s.name, &table))
                     .collect();
                 match found.len() {
                     1 => Ok(found),

@@ -1,5 +1,6 @@
 //! One `SELECT`: its steps, and the choice of the tier.
 
+use onionskin_schema::same_name;
 use std::sync::Arc;
 
 use sqlparser::ast::{
@@ -406,7 +407,7 @@ impl Planner<'_> {
             Expr::Identifier(ident) => {
                 let named = projection.iter().find_map(|item| match item {
                     SelectItem::ExprWithAlias { expr, alias }
-                        if alias.value.eq_ignore_ascii_case(&ident.value) =>
+                        if same_name(&alias.value, &ident.value) =>
                     {
                         Some(expr)
                     }

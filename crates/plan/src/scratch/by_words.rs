@@ -11,7 +11,7 @@
 
 use std::collections::HashSet;
 
-use onionskin_schema::TableName;
+use onionskin_schema::{TableName, folded};
 
 use super::functions::is_carried;
 use super::reads;
@@ -160,7 +160,7 @@ fn check_words(planner: &Planner<'_>) -> Planned<()> {
         let behind = |n: usize| tokens.get(at + n);
         // behind a dot any word is a column's name
         let is_member = at > 0 && tokens[at - 1].is(b'.');
-        let name = planner.name_of(token).unwrap_or_default().to_lowercase();
+        let name = folded(&planner.name_of(token).unwrap_or_default());
         let qualifies = behind(1).is_some_and(|t| t.is(b'.'));
         if qualifies && SYSTEM.contains(&name.as_str()) {
             return NotUnderstood::SystemTable.refuse();

@@ -4,6 +4,7 @@
 //! planned again with a literal in its place: what the column makes of the value is then the
 //! proxy's affair, as of any other literal.
 
+use onionskin_schema::folded;
 use std::ops::{ControlFlow, Range};
 
 use sqlparser::ast::{Expr, Function, Query, Visit, Visitor};
@@ -182,7 +183,7 @@ impl Planner<'_> {
                 && match pair[0].kind {
                     TokenKind::Quoted => true,
                     TokenKind::Word => {
-                        let name = String::from_utf8_lossy(pair[0].text(sql)).to_lowercase();
+                        let name = folded(&String::from_utf8_lossy(pair[0].text(sql)));
                         !is_carried(&name) && !NO_CALLS.contains(&name.as_str())
                     }
                     _ => false,

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::Table;
+use onionskin_schema::{Table, same_name};
 use onionskin_value::Family;
 use sqlparser::ast::{Expr, Query, SelectItem, SetExpr};
 
@@ -161,8 +161,8 @@ fn define(read: &mut ScratchRead, collation: &str) -> Planned<()> {
 impl NewTable {
     /// Refuses to read the table itself, or the one that it replaces.
     fn refuse_target(&self, table: &Table) -> Planned<()> {
-        let is_target = table.name.eq_ignore_ascii_case(&self.name)
-            && table.database.eq_ignore_ascii_case(&self.database);
+        let is_target =
+            same_name(&table.name, &self.name) && same_name(&table.database, &self.database);
         match is_target {
             true => NotUnderstood::CreatedAndRead.refuse(),
             false => Ok(()),
@@ -180,7 +180,7 @@ impl NewTable {
         let before = columns.len().checked_sub(count).ok_or_else(contradicted)?;
         let is_listed = |name: &String| {
             let mut listed = self.listed.iter();
-            listed.any(|l| l.to_lowercase() == name.to_lowercase())
+            listed.any(|l| same_name(l, name))
         };
         match columns[..before].iter().all(is_listed) {
             true => Ok(count),

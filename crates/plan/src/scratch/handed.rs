@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use onionskin_schema::Table;
+use onionskin_schema::{Table, folded};
 use sqlparser::ast::{
     Expr, Function, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, Visit, Visitor,
@@ -288,11 +288,6 @@ fn merges(item: &TableWithJoins) -> bool {
         };
         !matches!(constraint, JoinConstraint::On(_) | JoinConstraint::None)
     })
-}
-
-/// A name as servers compare it. They take one more capital for a letter than Unicode does.
-fn folded(name: &str) -> String {
-    name.replace('İ', "i").to_lowercase()
 }
 
 /// What has a name in FROM, and is no table.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{Column, Default, DefaultLiteral, KeyRole, Table, TableName};
+use onionskin_schema::{Column, Default, DefaultLiteral, KeyRole, Table, TableName, folded};
 
 use super::walk::Reference;
 use super::{Carried, NamedBy, Renamed, ScratchColumn, ScratchRead, TOO_LONG};
@@ -53,7 +53,7 @@ impl Named {
         let words = planner.tokens[tokens.clone()]
             .iter()
             .filter_map(|t| planner.name_of(t))
-            .map(|n| n.to_lowercase())
+            .map(|n| folded(&n))
             .collect::<HashSet<_>>();
         let stars = tokens.clone().any(|at| is_wildcard(planner, at));
         Named {
@@ -63,7 +63,7 @@ impl Named {
     }
 
     fn columns(&self, table: &Table, written: &[usize]) -> Vec<usize> {
-        let named = |name: &str| self.all || self.words.contains(&name.to_lowercase());
+        let named = |name: &str| self.all || self.words.contains(&folded(name));
         let columns = &table.columns;
         let mut wanted: Vec<bool> = columns
             .iter()
@@ -121,7 +121,7 @@ fn defaulted(planner: &Planner<'_>, tokens: Range<usize>) -> Option<Vec<String>>
         if is_call {
             let inside = planner.tokens[at + 2..].iter().take_while(|t| !t.is(b')'));
             let names = inside.filter_map(|t| planner.name_of(t));
-            let names = names.map(|name| name.to_lowercase());
+            let names = names.map(|name| folded(&name));
             found.get_or_insert_with(Vec::new).extend(names);
         }
     }
@@ -142,7 +142,10 @@ pub(super) fn has_same_default(column: &Column) -> bool {
         let mut digits = text.bytes().filter(|b| *b != b'\'');
         digits.next().is_some_and(|b| b.is_ascii_digit()) && !text.contains("0000-00-00")
     };
-    let moment = column.type_text.to_lowercase().starts_with("timestamp");
+    let moment = column
+        .type_text
+        .to_ascii_lowercase()
+        .starts_with("timestamp");
     if column.generated || (moment && begins_with_year()) {
         return false;
     }
@@ -296,7 +299,7 @@ fn read_columns(
             open,
             ..ResultItem::plain()
         });
-        let is_asked = |names: &[String]| names.contains(&column.name.to_lowercase());
+        let is_asked = |names: &[String]| names.contains(&folded(&column.name));
         if defaulted.is_some_and(is_asked) && !has_same_default(column) {
             let about = format!("DEFAULT({}), an expression or a moment", path());
             return refuse(&errors::SCRATCH_FUNCTION, about);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use onionskin_schema::Table;
+use onionskin_schema::{Table, folded};
 use sqlparser::ast::{
     Expr, Function, FunctionArguments, JoinOperator, LockType, ObjectName, Query, Select,
     SelectItem, SetExpr, TableFactor, TableWithJoins, Visit, Visitor,
@@ -221,9 +221,7 @@ impl Visitor for Tables {
 
     fn pre_visit_relation(&mut self, name: &ObjectName) -> ControlFlow<()> {
         self.0.push(match name.0.as_slice() {
-            [part] => part
-                .as_ident()
-                .map_or(String::new(), |i| i.value.to_lowercase()),
+            [part] => part.as_ident().map_or(String::new(), |i| folded(&i.value)),
             _ => String::new(),
         });
         ControlFlow::Continue(())
@@ -235,7 +233,7 @@ impl Visitor for Names {
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         for cte in query.with.iter().flat_map(|w| &w.cte_tables) {
-            let name = cte.alias.name.value.to_lowercase();
+            let name = folded(&cte.alias.name.value);
             let mut tables = Tables(Vec::new());
             let _ = cte.query.visit(&mut tables);
             self.reads.push((name.clone(), tables.0));
@@ -391,10 +389,7 @@ impl Walk<'_, '_> {
     /// RECURSIVE, means another table.
     fn parts_of_with(&mut self, query: &Query) -> Planned<()> {
         let parts = query.with.iter().flat_map(|w| &w.cte_tables);
-        let names: Vec<String> = parts
-            .clone()
-            .map(|c| c.alias.name.value.to_lowercase())
-            .collect();
+        let names: Vec<String> = parts.clone().map(|c| folded(&c.alias.name.value)).collect();
         let recursive = query.with.as_ref().is_some_and(|w| w.recursive);
         // the last part of each name
         let last: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
@@ -594,7 +589,7 @@ impl Walk<'_, '_> {
             Some(database) => self.planner.request.catalog.table(database, table),
             None => Known::Absent,
         };
-        let lower = table.to_lowercase();
+        let lower = folded(&table);
         let is_named = parts.len() == 1 && self.named.contains(&lower);
         if is_named && !self.visible.iter().any(|names| names.contains(&lower)) {
             return refuse(
@@ -610,7 +605,7 @@ impl Walk<'_, '_> {
             _ if is_named || (parts.len() == 1 && table.eq_ignore_ascii_case("dual")) => {
                 self.of_named += 1;
                 self.opaque = true;
-                let name = table.to_lowercase();
+                let name = folded(&table);
                 self.repeats |= self.opens.contains(&name) && !self.met.insert(name);
                 Ok(())
             }

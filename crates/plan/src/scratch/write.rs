@@ -15,7 +15,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use onionskin_schema::{Column, Default, KeyRole, Table};
+use onionskin_schema::{Column, Default, KeyRole, Table, same_name};
 use onionskin_value::Family;
 use sqlparser::ast::{
     Assignment, AssignmentTarget, Delete, FromTable, Ident, ObjectName, Update, Visit,
@@ -213,7 +213,7 @@ fn check_read(expressions: &impl Visit, own: &[Own], targets: &[usize]) -> Plann
     let _ = expressions.visit(&mut read);
     let names = read.0.iter().filter_map(|name| name.0.last()?.as_ident());
     for name in names {
-        let is = |n: &usize| own[*n].table.name.eq_ignore_ascii_case(&name.value);
+        let is = |n: &usize| same_name(&own[*n].table.name, &name.value);
         if targets.iter().any(is) {
             return NotUnderstood::ChangedAndRead.refuse();
         }
@@ -240,8 +240,8 @@ fn change(
         let names = row_names(planner, &table)?;
         for (n, other) in found.references.iter().enumerate() {
             let same = n != target
-                && other.table.database.eq_ignore_ascii_case(&table.database)
-                && other.table.name.eq_ignore_ascii_case(&table.name);
+                && same_name(&other.table.database, &table.database)
+                && same_name(&other.table.name, &table.name);
             // a row that is deleted by two names is found again by its key
             let is_found = takes_twice && names.by == NamedBy::Key;
             // MySQL has an error of its own (1093) for these. What a derived table reads it keeps
@@ -330,8 +330,8 @@ pub(super) fn assigned_column(
 /// The tables of the list with this name.
 fn named(own: &[Own], database: Option<&str>, name: &str) -> Vec<usize> {
     let is = |o: &Own| {
-        o.name.eq_ignore_ascii_case(name)
-            && database.is_none_or(|d| !o.aliased && o.table.database.eq_ignore_ascii_case(d))
+        same_name(&o.name, &name)
+            && database.is_none_or(|d| !o.aliased && same_name(&o.table.database, &d))
     };
     (0..own.len()).filter(|&n| is(&own[n])).collect()
 }

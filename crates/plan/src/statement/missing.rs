@@ -13,7 +13,7 @@
 //! program is not looked at by a server until it runs, so one that names a table that is missing is
 //! refused.
 
-use onionskin_schema::TableName;
+use onionskin_schema::{TableName, same_name};
 
 use super::near::{rows_in_tree, trigger_table};
 use super::nested::{has_query, opens_query, query_at_end};
@@ -75,7 +75,7 @@ pub(super) fn doubt(
     let is_of_missing = |pair: &[Token]| {
         let table = identifier(sql, &pair[0]).filter(|_| pair[1].is(b'.'));
         let is_it = |name: &TableName, table: &str| {
-            name.name.eq_ignore_ascii_case(table) && is_missing(request, name)
+            same_name(&name.name, &table) && is_missing(request, name)
         };
         table.is_some_and(|table| names.iter().any(|name| is_it(name, &table)))
     };

@@ -28,6 +28,7 @@ mod rows;
 mod set_statement;
 pub(crate) mod settings;
 mod show;
+mod stray;
 mod unmet;
 mod view;
 mod words;

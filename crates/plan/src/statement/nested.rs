@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use onionskin_schema::Table;
 
+use super::stray;
 use super::words::{asks_about_the_last, first_words, flattened, is_one_of, may_be_one_name};
 use crate::errors;
 use crate::lex::{LexMode, Token, TokenKind};
-use crate::plan::Action;
+use crate::plan::{Action, Show};
 use crate::planner::{Planned, Request, identifier, refuse};
 
 /// Words that a query begins with.
@@ -40,17 +41,33 @@ pub(super) struct Hidden {
     condition: bool,
     /// See [`asks_with_columns`].
     columns: bool,
+    /// See [`stray`].
+    stray: bool,
+    /// See [`stray::names_another`].
+    another: bool,
+    /// See [`calls_column`].
+    calls: bool,
+    /// Any value.
+    values: bool,
 }
 
 impl Hidden {
     /// `near`: the protected tables that it may name.
     pub(super) fn of(request: &Request, tokens: &[Token], near: &[Arc<Table>]) -> Self {
         let (sql, mode) = (request.sql, request.settings.lex);
+        let is_near = !near.is_empty();
+        let values = in_all(sql, tokens, mode, |all| all.iter().any(is_value));
+        let holds =
+            |what: &dyn Fn(&[Token]) -> bool| is_near && values && in_all(sql, tokens, mode, what);
         Hidden {
-            is_near: !near.is_empty(),
+            is_near,
             query: holds_query(sql, tokens, mode),
-            condition: !near.is_empty() && holds_condition(sql, tokens, mode, near),
+            condition: is_near && holds_condition(sql, tokens, mode, near),
             columns: asks_with_columns(sql, tokens, mode),
+            stray: holds(&|all| stray::has_stray_value(sql, all, near)),
+            another: holds(&|all| stray::names_another(sql, all, near)),
+            calls: holds(&|all| calls_column(sql, all, near)),
+            values,
         }
     }
 
@@ -71,6 +88,22 @@ impl Hidden {
         };
         if self.query && is_sent() {
             return refuse(&errors::STATEMENT, "a query in a statement of this kind");
+        }
+        let is_relayed = matches!(action, Action::Relay);
+        if self.stray && !matches!(action, Action::Refuse(_)) || self.another && is_relayed {
+            let about = "a value where a definition has no place for one";
+            return refuse(&errors::STATEMENT, about);
+        }
+        if self.calls && !matches!(action, Action::Refuse(_)) {
+            let about =
+                "a value in parentheses behind a protected column, as if it were a function";
+            return refuse(&errors::STATEMENT, about);
+        }
+        if let Action::Show { what, .. } = action
+            && matches!(what, Show::CreateTable | Show::CreateView)
+            && self.values
+        {
+            return refuse(&errors::STATEMENT, "a value in SHOW CREATE");
         }
         let is_kept = !matches!(action, Action::Refuse(_) | Action::Show { .. });
         if self.condition && is_kept {
@@ -191,6 +224,194 @@ fn has_condition(sql: &[u8], all: &[Token], near: &[Arc<Table>]) -> bool {
     all.iter().any(|token| begins(token) || is_protected(token))
 }
 
+/// Whether a value stands in parentheses behind the name of a protected column, where servers see a
+/// call: a forgotten IN. What a server knows as a function of its own is one.
+fn calls_column(sql: &[u8], all: &[Token], near: &[Arc<Table>]) -> bool {
+    const NO_CALLS: [&str; 8] = [
+        "into", "table", "insert", "replace", "ignore", "key", "index", "with",
+    ];
+    let is_definition = all
+        .first()
+        .is_some_and(|t| is_one_of(sql, t, &["create", "alter", "drop"]));
+    let all = match query_at_end(sql, all) {
+        Some(at) => &all[at..],
+        None if is_definition => return false,
+        None => all,
+    };
+    (0..all.len().saturating_sub(1)).any(|at| {
+        let is_name = matches!(all[at].kind, TokenKind::Word | TokenKind::Quoted);
+        if !is_name || !all[at + 1].is(b'(') {
+            return false;
+        }
+        let before = at.checked_sub(1).map(|n| &all[n]);
+        let is_qualified = before.is_some_and(|t| t.is(b'.'));
+        let name = identifier(sql, &all[at]).unwrap_or_default();
+        let is_own = !is_qualified
+            && all[at].kind == TokenKind::Word
+            && NATIVE.iter().any(|known| name.eq_ignore_ascii_case(known));
+        if is_own || before.is_some_and(|t| is_one_of(sql, t, &NO_CALLS)) {
+            return false;
+        }
+        let mut columns = near.iter().flat_map(|table| table.protected_columns());
+        columns.any(|(column, _)| may_be_one_name(&column.name, &name))
+            && within(all, at + 1).iter().any(is_value)
+    })
+}
+
+/// What stands in the parentheses that open here.
+fn within(all: &[Token], open: usize) -> &[Token] {
+    let mut depth = 0usize;
+    for at in open..all.len() {
+        if all[at].is(b'(') {
+            depth += 1;
+        } else if all[at].is(b')') {
+            depth -= 1;
+            if depth == 0 {
+                return &all[open + 1..at];
+            }
+        }
+    }
+    &all[open + 1..]
+}
+
+/// Functions and operators of the servers whose names columns have, too.
+const NATIVE: [&str; 134] = [
+    "abs",
+    "all",
+    "and",
+    "any",
+    "any_value",
+    "area",
+    "as",
+    "ascii",
+    "avg",
+    "between",
+    "bin",
+    "binary",
+    "case",
+    "cast",
+    "ceil",
+    "ceiling",
+    "char",
+    "coalesce",
+    "compress",
+    "concat",
+    "concat_ws",
+    "contains",
+    "conv",
+    "convert",
+    "count",
+    "crc32",
+    "database",
+    "date",
+    "date_add",
+    "date_format",
+    "date_sub",
+    "datediff",
+    "day",
+    "default",
+    "distance",
+    "distinct",
+    "elt",
+    "encrypt",
+    "except",
+    "exists",
+    "exp",
+    "extract",
+    "field",
+    "find_in_set",
+    "floor",
+    "format",
+    "from",
+    "geometry",
+    "greatest",
+    "group_concat",
+    "having",
+    "hex",
+    "hour",
+    "if",
+    "ifnull",
+    "in",
+    "insert",
+    "instr",
+    "intersect",
+    "interval",
+    "is",
+    "isnull",
+    "join",
+    "lag",
+    "lead",
+    "least",
+    "left",
+    "length",
+    "like",
+    "limit",
+    "ln",
+    "locate",
+    "log",
+    "lower",
+    "match",
+    "max",
+    "md5",
+    "mid",
+    "min",
+    "minute",
+    "mod",
+    "month",
+    "not",
+    "now",
+    "nullif",
+    "on",
+    "or",
+    "ord",
+    "password",
+    "point",
+    "polygon",
+    "position",
+    "pow",
+    "power",
+    "quarter",
+    "quote",
+    "rand",
+    "rank",
+    "repeat",
+    "replace",
+    "reverse",
+    "right",
+    "round",
+    "row",
+    "second",
+    "select",
+    "set",
+    "sha1",
+    "sha2",
+    "sign",
+    "some",
+    "space",
+    "substr",
+    "substring",
+    "sum",
+    "time",
+    "timestamp",
+    "trim",
+    "truncate",
+    "union",
+    "upper",
+    "user",
+    "using",
+    "uuid",
+    "value",
+    "values",
+    "version",
+    "week",
+    "when",
+    "where",
+    "x",
+    "xor",
+    "y",
+    "year",
+];
+
 /// Whether a query in parentheses begins among these words.
 pub(super) fn opens_query(sql: &[u8], all: &[Token]) -> bool {
     let mut pairs = all.windows(2);
@@ -198,7 +419,7 @@ pub(super) fn opens_query(sql: &[u8], all: &[Token]) -> bool {
 }
 
 /// A statement without the query at its end, if it is one that may end in one.
-fn in_definition<'t>(sql: &[u8], all: &'t [Token]) -> &'t [Token] {
+pub(super) fn in_definition<'t>(sql: &[u8], all: &'t [Token]) -> &'t [Token] {
     match query_at_end(sql, all) {
         Some(at) => &all[..at],
         None => all,

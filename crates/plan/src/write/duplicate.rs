@@ -3,7 +3,7 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use onionskin_schema::Table;
+use onionskin_schema::{Table, same_name};
 use sqlparser::ast::{Assignment, Expr, Function, Ident, Insert, ObjectName, visit_expressions};
 
 use super::update::assigned_twice;
@@ -52,7 +52,7 @@ impl RowAlias {
             return Some(&ident.value);
         }
         let mut columns = self.columns.iter();
-        let found = columns.find(|(alias, _)| alias.eq_ignore_ascii_case(&ident.value));
+        let found = columns.find(|(alias, _)| same_name(&alias, &ident.value));
         found.map(|(_, column)| column.as_str())
     }
 
@@ -108,7 +108,7 @@ impl Planner<'_> {
         };
         let is_twice = |at: usize| {
             let mut before = names[..at].iter();
-            before.any(|other| other.value.eq_ignore_ascii_case(&names[at].value))
+            before.any(|other| same_name(&other.value, &names[at].value))
         };
         if columns.len() != names.len() || (0..names.len()).any(is_twice) {
             return Err(bad());
@@ -118,7 +118,7 @@ impl Planner<'_> {
         let mut physical = Vec::new();
         for (name, _) in rows.first().into_iter().flatten() {
             let mut columns = found.columns.iter();
-            let plain = columns.find(|(_, column)| column.eq_ignore_ascii_case(name));
+            let plain = columns.find(|(_, column)| same_name(&column, &name));
             // one that the statement leaves out is protected, too
             physical.push(quoted(plain.map_or(name.as_str(), |(alias, _)| alias)));
         }
@@ -354,7 +354,7 @@ impl Planner<'_> {
             is_bare |= matches!(e, Expr::Identifier(_));
             is_named |= match e {
                 Expr::CompoundIdentifier(parts) => parts.first().is_some_and(|row| {
-                    row.value.eq_ignore_ascii_case(alias.trim_matches('`')) && parts.len() == 2
+                    same_name(&row.value, &alias.trim_matches('`')) && parts.len() == 2
                 }),
                 _ => false,
             };
@@ -415,7 +415,7 @@ impl Planner<'_> {
         alias: Option<&RowAlias>,
         table: &Table,
     ) -> Planned<Option<NewRow>> {
-        let named = |ident: &Ident| ident.value.eq_ignore_ascii_case(&column.column().name);
+        let named = |ident: &Ident| same_name(&ident.value, &column.column().name);
         match value {
             Expr::Function(f) if is_values(f) => match Self::single_argument(f) {
                 Some((Expr::Identifier(ident), false)) if named(ident) => {
@@ -426,7 +426,7 @@ impl Planner<'_> {
             Expr::CompoundIdentifier(_) | Expr::Identifier(_) => {
                 let new = alias.and_then(|alias| Some((alias, alias.value_of(value, table)?)));
                 match new {
-                    Some((alias, name)) if name.eq_ignore_ascii_case(&column.column().name) => {
+                    Some((alias, name)) if same_name(&name, &column.column().name) => {
                         let name = alias.name.trim_matches('`');
                         Ok(Some(NewRow::Alias(quoted(name))))
                     }
@@ -444,11 +444,11 @@ fn is_new_rows(value: &Expr, column: &str, alias: Option<&RowAlias>, table: &Tab
     match value {
         Expr::Function(f) if is_values(f) => matches!(
             Planner::single_argument(f),
-            Some((Expr::Identifier(ident), false)) if ident.value.eq_ignore_ascii_case(column)
+            Some((Expr::Identifier(ident), false)) if same_name(&ident.value, &column)
         ),
         _ => {
             let new = alias.and_then(|alias| alias.value_of(value, table));
-            new.is_some_and(|name| name.eq_ignore_ascii_case(column))
+            new.is_some_and(|name| same_name(&name, &column))
         }
     }
 }

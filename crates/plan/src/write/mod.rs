@@ -19,7 +19,7 @@ mod view;
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{Column, Table, TokenKind};
+use onionskin_schema::{Column, Table, TokenKind, same_name};
 use sqlparser::ast::{Assignment, AssignmentTarget, Expr};
 
 use crate::comparable::no_order;
@@ -104,7 +104,7 @@ impl Planner<'_> {
         };
         let c = column.column();
         let is_call = word.is_word(self.sql(), "default") && open.is(b'(') && close.is(b')');
-        let is_own = self.name_of(name)?.to_lowercase() == c.name.to_lowercase();
+        let is_own = same_name(&self.name_of(name)?, &c.name);
         // without one, it is an error where the bare word may be a warning
         let has_one = c.default.is_some() || c.nullable;
         (is_call && is_own && has_one).then_some(Source::Default)

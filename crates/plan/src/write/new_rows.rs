@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::{Column, Table};
+use onionskin_schema::{Column, Table, same_name};
 use onionskin_value::{Family, Kind, SqlType};
 use sqlparser::ast::{
     Assignment, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Values,
@@ -486,7 +486,7 @@ fn is_own_default(e: &Expr, column: &str, table: &Table) -> bool {
     };
     Planner::function_name(function) == "default"
         && function.over.is_none()
-        && name.value.to_lowercase() == column.to_lowercase()
+        && same_name(&name.value, column)
         && table.column(column).is_some_and(|c| c.protection.is_some())
 }
 

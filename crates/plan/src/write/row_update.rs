@@ -1,7 +1,7 @@
 //! `UPDATE` at tier 2: the rows' keys and cells are read, new values computed, what changed
 //! written.
 
-use onionskin_schema::Table;
+use onionskin_schema::{Table, same_name};
 use onionskin_value::Family;
 use sqlparser::ast::{BinaryOperator, Expr, TableFactor};
 
@@ -47,10 +47,10 @@ impl Planner<'_> {
                         return false;
                     };
                     let named = |e: &Expr| match e {
-                        Expr::Identifier(i) => i.value.eq_ignore_ascii_case(&key.name),
-                        Expr::CompoundIdentifier(p) => p
-                            .last()
-                            .is_some_and(|i| i.value.eq_ignore_ascii_case(&key.name)),
+                        Expr::Identifier(i) => same_name(&i.value, &key.name),
+                        Expr::CompoundIdentifier(p) => {
+                            p.last().is_some_and(|i| same_name(&i.value, &key.name))
+                        }
                         _ => false,
                     };
                     let one_table = scope.sources.len() == 1;
@@ -69,7 +69,7 @@ impl Planner<'_> {
             let name = self.name_of(&self.tokens[at]);
             // `x.i` in a subquery is of the row that is changed
             let is_qualifier = self.tokens.get(at + 1).is_some_and(|t| t.is(b'.'));
-            !is_qualifier && name.is_some_and(|name| name.eq_ignore_ascii_case(&table.name))
+            !is_qualifier && name.is_some_and(|name| same_name(&name, &table.name))
         });
         let first_select = self.tokens.iter().position(|t| t.is_word(sql, "select"));
         // columns of the name are refused as well
@@ -146,7 +146,7 @@ impl Planner<'_> {
 
     /// Refuses to assign a column of the key by which rows are found again.
     fn check_key_stays(&self, table: &Table, assigned: &Assigned) -> Planned<()> {
-        let is_key = |name: &str| table.row_key().any(|c| c.name.eq_ignore_ascii_case(name));
+        let is_key = |name: &str| table.row_key().any(|c| same_name(&c.name, &name));
         for (column, ..) in &assigned.protected {
             if is_key(&column.column().name) {
                 return refuse(&errors::NEEDS_KEY, column.path());

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_schema::Table;
+use onionskin_schema::{Table, same_name};
 use sqlparser::ast::{Assignment, AssignmentTarget, BinaryOperator, Expr, Ident, Update};
 
 use super::{Old, has_exact_tokens, is_default, view};
@@ -201,7 +201,7 @@ impl Planner<'_> {
             self.note_changes(table, |index| assigned.has(table, index));
             self.note_own_times(table, |c| {
                 let mut names = assigned.plain_names.iter();
-                names.any(|name| name.eq_ignore_ascii_case(&c.name))
+                names.any(|name| same_name(&name, &c.name))
             });
         }
     }

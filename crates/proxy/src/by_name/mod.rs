@@ -27,7 +27,7 @@ use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{
     Action, Argument, ByName, Facts, LexMode, LiteralKind, Refusal, StatementText, Template, errors,
 };
-use onionskin_schema::TableName;
+use onionskin_schema::{TableName, folded, identifier};
 use onionskin_value::Family;
 use onionskin_wire::WireError;
 use onionskin_wire::messages::Command;
@@ -81,11 +81,11 @@ impl Named {
     }
 
     fn get(&self, name: &str) -> Option<&Entry> {
-        self.entries.get(&name.to_lowercase())
+        self.entries.get(&folded(name))
     }
 
     fn remove(&mut self, name: &str) -> Option<Entry> {
-        let removed = self.entries.remove(&name.to_lowercase());
+        let removed = self.entries.remove(&folded(name));
         self.bytes -= removed.as_ref().map_or(0, |e| e.text.len());
         removed
     }
@@ -107,7 +107,7 @@ impl Named {
     fn put(&mut self, name: &str, entry: Entry) {
         self.remove(name);
         self.bytes += entry.text.len();
-        self.entries.insert(name.to_lowercase(), entry);
+        self.entries.insert(folded(&name), entry);
     }
 }
 
@@ -356,6 +356,26 @@ impl Session {
         self.relay_by_name(sql, whole, &[])
     }
 
+    /// Has the server say that it knows no such statement, without the values for it: they may be
+    /// those of protected columns.
+    fn execute_unknown(
+        &mut self,
+        name: &str,
+        using: Option<&[Argument]>,
+        sql: &[u8],
+        whole: bool,
+    ) -> Outcome<()> {
+        let is_constant = |argument: &Argument| matches!(argument, Argument::Literal(_));
+        match using.is_none_or(|using| using.iter().any(is_constant)) {
+            true => self.relay_by_name(
+                format!("EXECUTE {}", identifier(name)).as_bytes(),
+                false,
+                &[],
+            ),
+            false => self.relay_by_name(sql, whole, &[]),
+        }
+    }
+
     fn execute_by_name(
         &mut self,
         name: &str,
@@ -364,18 +384,21 @@ impl Session {
         whole: bool,
     ) -> Outcome<()> {
         let Some(entry) = self.statements.named.get(name).cloned() else {
-            return self.relay_by_name(sql, whole, &[]);
+            return self.execute_unknown(name, using, sql, whole);
         };
         self.leave_last_by(entry.keeps_list);
         let keyed = match &entry.place {
             Place::Proxy => return self.execute_here(&entry, using, "EXECUTE"),
-            Place::Nowhere => return self.say_that_there_is_none(name, sql, whole),
+            Place::Nowhere => {
+                let bare = format!("EXECUTE {}", identifier(name));
+                return self.say_that_there_is_none(name, bare.as_bytes(), false);
+            }
             Place::Server(keyed) => self.current(&entry, keyed)?,
         };
         if let Some(keyed) = keyed {
             let done = self.execute_at_server(&keyed, sql, whole);
             if !self.failed_stale(&keyed, &done)? {
-                if let Some(entry) = self.statements.named.entries.get_mut(&name.to_lowercase()) {
+                if let Some(entry) = self.statements.named.entries.get_mut(&folded(name)) {
                     entry.place = Place::Server(keyed);
                 }
                 return done;
@@ -383,7 +406,7 @@ impl Session {
         }
         // what was prepared at the server stays here from now on
         self.forget_at_server(name)?;
-        let kept = self.statements.named.entries.get_mut(&name.to_lowercase());
+        let kept = self.statements.named.entries.get_mut(&folded(name));
         if let Some(kept) = kept {
             kept.place = Place::Proxy;
         }

@@ -1,5 +1,6 @@
 //! Names in look-ups.
 
+use onionskin_schema::folded;
 use std::borrow::Cow;
 
 /// A database of the servers' own whose tables hold nothing that a client has stored. MySQL does
@@ -24,14 +25,14 @@ pub(crate) fn spellings<'a>(
     let has_upper = |text: &str| text.chars().any(char::is_uppercase);
     let lower = || {
         let names = names.iter().filter(|n| has_upper(n));
-        names.map(|n| Cow::Owned(n.to_lowercase()))
+        names.map(|n| Cow::Owned(folded(n)))
     };
     let as_given = names.iter().map(|n| Cow::Borrowed(*n));
     let mut asked: Vec<(Cow<str>, Vec<Cow<str>>)> =
         vec![(Cow::Borrowed(database), as_given.chain(lower()).collect())];
     if has_upper(database) {
-        let all = names.iter().map(|n| Cow::Owned(n.to_lowercase())).collect();
-        asked.push((Cow::Owned(database.to_lowercase()), all));
+        let all = names.iter().map(|n| Cow::Owned(folded(n))).collect();
+        asked.push((Cow::Owned(folded(database)), all));
     }
     // Names of databases and tables are in the basic plane; servers refuse to compare others with
     // them.

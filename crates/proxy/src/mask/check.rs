@@ -1,5 +1,6 @@
 //! What a statement does with masked columns, before its plan can be used.
 
+use onionskin_schema::folded;
 use std::sync::Arc;
 
 use memchr::memmem;
@@ -184,7 +185,7 @@ impl Check<'_> {
                 // another name may be spelled in several ways
                 let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$');
                 !name.bytes().all(is_plain)
-                    || memmem::find(&lower(text), name.to_lowercase().as_bytes()).is_some()
+                    || memmem::find(&lower(text), folded(name).as_bytes()).is_some()
             });
             if about.any(|text| times(text, hint.as_bytes()) == 0 && !deletes(text)) {
                 return Err(self.refused(used));
@@ -232,7 +233,7 @@ impl Check<'_> {
 /// Whether a name stands anywhere in a statement, for the error's words.
 fn mentions(sql: &[u8], name: &str) -> bool {
     let sql = sql.to_ascii_lowercase();
-    memmem::find(&sql, name.to_lowercase().as_bytes()).is_some()
+    memmem::find(&sql, folded(name).as_bytes()).is_some()
 }
 
 /// The text as the server gets it, without constants, in small letters.

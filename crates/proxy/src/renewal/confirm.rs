@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use onionskin_keys::KeySet;
 use onionskin_plan::{COLLATION, Catalog, Known};
-use onionskin_schema::TableName;
+use onionskin_schema::{TableName, folded};
 use onionskin_value::Family;
 
 use super::definitions::is_shown;
@@ -45,7 +45,7 @@ impl Account {
                 continue;
             }
             let Known::Table(table) = Catalog::table(self, &name.database, &name.name) else {
-                if table_words.contains(&name.name.to_lowercase()) {
+                if table_words.contains(&folded(&name.name)) {
                     asked.push(name.clone());
                     known.push(None);
                 }

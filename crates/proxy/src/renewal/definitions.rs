@@ -15,7 +15,10 @@ pub(crate) fn is_shown(known: Option<&Table>, shown: &Definition) -> bool {
         Definition::Table(text) => text,
         Definition::View(text, base) => {
             let shows = |table: &Table| match (table.is_protected(), base) {
-                (false, _) => !text.contains("$enc"),
+                (false, base) => {
+                    let holds = |text: &String| text.contains("$enc");
+                    !holds(text) && !base.as_ref().is_some_and(holds)
+                }
                 (true, Some(base)) => table.damaged.is_none() && has_ids(base, table),
                 (true, None) => false,
             };

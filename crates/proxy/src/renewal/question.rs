@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use onionskin_plan::errors;
-use onionskin_schema::comment::MARK;
 use onionskin_schema::{COLUMNS_QUERY_FIELDS, TableName};
+use onionskin_schema::{comment::MARK, folded};
 use onionskin_value::Family;
 
 use super::lists::DATABASES;
@@ -140,8 +140,8 @@ pub(crate) fn names_of(rows: Rows, asked: &[String]) -> Outcome<Vec<(String, Vec
 pub(crate) fn by_name(rows: &Rows) -> HashMap<TableName, bool> {
     let mut found = HashMap::new();
     for row in rows {
-        let is_sealed = text(row.get(2)).to_lowercase().ends_with("$enc")
-            || text(row.get(12)).starts_with(MARK);
+        let is_sealed =
+            folded(&text(row.get(2))).ends_with("$enc") || text(row.get(12)).starts_with(MARK);
         *found.entry(name_of(row)).or_insert(false) |= is_sealed;
     }
     found

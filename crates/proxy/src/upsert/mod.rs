@@ -12,6 +12,7 @@
 mod keys;
 mod searches;
 
+use onionskin_schema::same_name;
 use std::collections::HashMap;
 
 use onionskin_plan::{OpenFrom, Piece, Purpose, ResultItem, Slot, Source, Upsert, errors};
@@ -81,7 +82,7 @@ impl Move {
     fn of(key: &UniqueKey, upsert: &Upsert) -> Self {
         let assigned = |column: &String| {
             let mut all = upsert.assigned.iter().rev();
-            all.find(|a| a.column.eq_ignore_ascii_case(column))
+            all.find(|a| same_name(&a.column, &column))
         };
         let assigned: Vec<_> = key.columns.iter().map(|c| assigned(&c.name)).collect();
         if assigned.iter().all(Option::is_none) {

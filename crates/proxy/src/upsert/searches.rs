@@ -5,7 +5,7 @@
 //! meet all the same, the statement is refused: whether a row changes could not be counted.
 
 use onionskin_plan::{Piece, Upsert};
-use onionskin_schema::{Column, Default as ColumnDefault};
+use onionskin_schema::{Column, Default as ColumnDefault, same_name};
 
 use super::{NewRow, Search, count_of, new_row};
 use crate::bind::{Binder, PlainColumn, PlainValue, StoreMode};
@@ -208,10 +208,9 @@ fn part(binder: &mut Binder, keyed: &KeyedPlan, row: &NewRow, column: &KeyColumn
     let name = format!("`{}`", column.name.replace('`', "``"));
     let table = keyed.plan.columns.first().map(|used| &used.table);
     let mut columns = table.into_iter().flat_map(|table| &table.columns);
-    let plain =
-        columns.find(|c| c.protection.is_none() && c.name.eq_ignore_ascii_case(&column.name));
+    let plain = columns.find(|c| c.protection.is_none() && same_name(&c.name, &column.name));
     let mut cells = row.cells.iter();
-    let cell = cells.find(|(name, _)| name.eq_ignore_ascii_case(&column.name));
+    let cell = cells.find(|(name, _)| same_name(&name, &column.name));
     let pieces = match cell {
         Some((_, pieces)) if !is_default(pieces) => pieces,
         _ => {

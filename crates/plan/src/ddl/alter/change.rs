@@ -54,10 +54,6 @@ impl Alteration<'_> {
     /// The reader stands behind DROP.
     pub(super) fn drop_spec(&mut self, mut s: Reader, spec: Range<usize>) -> Planned<()> {
         if NO_COLUMNS.iter().any(|w| s.is(w)) {
-            let mut names = self.target.names_in(&spec);
-            if names.any(|n| onionskin_schema::is_our_constraint(&n)) {
-                return Err(refused("a constraint that belongs to a protected column"));
-            }
             return self.drop_constraint(s, spec);
         }
         s.eat("column");
@@ -109,10 +105,6 @@ impl Alteration<'_> {
     /// `ALTER COLUMN`, which is about the column's default; the reader stands behind ALTER.
     pub(super) fn alter_spec(&mut self, mut s: Reader, spec: Range<usize>) -> Planned<()> {
         if s.is("check") || s.is("constraint") {
-            let mut names = self.target.names_in(&spec);
-            if names.any(|n| onionskin_schema::is_our_constraint(&n)) {
-                return Err(refused("a constraint that belongs to a protected column"));
-            }
             // the name does not tell whether it is that one
             if let Some(column) = self.checked_column() {
                 return Err(refused(&format!(

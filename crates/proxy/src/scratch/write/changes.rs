@@ -8,7 +8,7 @@ use onionskin_plan::{
     ColumnUse, NamedBy, Purpose, Scratch, ScratchRead, ScratchWrite, Slot, Source, Written,
     WrittenColumn, errors, lex,
 };
-use onionskin_schema::KeyRole;
+use onionskin_schema::{KeyRole, same_name};
 use onionskin_value::Family;
 use onionskin_wire::Step;
 use onionskin_wire::rows::TextRow;
@@ -423,7 +423,7 @@ impl GoneTwice {
         let table = |target: &Written| &scratch.reads[target.read].table;
         let is_same = |a: &Written, b: &Written| {
             let (a, b) = (table(a), table(b));
-            a.database.eq_ignore_ascii_case(&b.database) && a.name.eq_ignore_ascii_case(&b.name)
+            same_name(&a.database, &b.database) && same_name(&a.name, &b.name)
         };
         let mut tables = HashMap::new();
         for target in targets {

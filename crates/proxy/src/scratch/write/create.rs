@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{NewTable, ScratchWrite, errors, lex};
-use onionskin_schema::{Table, TableName, selected_definition};
+use onionskin_schema::{Table, TableName, same_name, selected_definition};
 use onionskin_value::{Charset, Family, Level, Warning};
 
 use super::super::engine::{Engine, ours};
@@ -242,7 +242,7 @@ impl Session {
         let defined = self.plan_definition(&made.sql, "the definition of a new table")?;
         let is_protected = |name: &str| {
             let mut protected = defined.protected.iter();
-            protected.any(|c| c.name.to_lowercase() == name.to_lowercase())
+            protected.any(|c| same_name(&c.name, name))
         };
         new.check(&made.columns, is_protected)?;
         Ok(Run {

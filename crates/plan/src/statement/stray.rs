@@ -1,0 +1,271 @@
+//! Values that stand where a definition has no place for them.
+//!
+//! Definitions of tables and indexes are read by their words, and a reader passes over what it does
+//! not know: a type, an option, a clause of another product such as `CREATE INDEX … WHERE name =
+//! 'x'`. The server refuses it, and has its constants in its log by then. So near protected tables
+//! each value has to stand where values do: behind DEFAULT, COMMENT and the like, as an option's
+//! value, among the members of an ENUM, as a number in parentheses, or in an expression that other
+//! rules read.
+
+use std::sync::Arc;
+
+use onionskin_schema::Table;
+
+use super::nested::in_definition;
+use super::words::{is_one_of, may_be_one_name};
+use crate::lex::{LiteralKind, Token, TokenKind};
+use crate::planner::identifier;
+
+/// Words right behind which a value may stand.
+const BEFORE: [&str; 43] = [
+    "aggregate",
+    "algorithm",
+    "auto_increment",
+    "avg_row_length",
+    "charset",
+    "checksum",
+    "collate",
+    "comment",
+    "compression",
+    "connection",
+    "date",
+    "default",
+    "delay_key_write",
+    "directory",
+    "encryption",
+    "engine",
+    "engine_attribute",
+    "increment",
+    "insert_method",
+    "interval",
+    "key_block_size",
+    "limit",
+    "lock",
+    "max_rows",
+    "min_rows",
+    "pack_keys",
+    "partition",
+    "partitions",
+    "password",
+    "row_format",
+    "secondary_engine_attribute",
+    "set",
+    "srid",
+    "starts",
+    "stats_auto_recalc",
+    "stats_persistent",
+    "stats_sample_pages",
+    "subpartitions",
+    "tablespace",
+    "time",
+    "timestamp",
+    "wait",
+    "with",
+];
+
+/// Words of types whose members are texts.
+const MEMBERS: [&str; 2] = ["enum", "set"];
+
+/// Words behind which parentheses hold expressions, or values of partitions.
+const EXPRESSIONS: [&str; 4] = ["as", "check", "default", "than"];
+
+/// The same behind PARTITION BY.
+const PARTITIONED: [&str; 5] = ["columns", "hash", "key", "list", "range"];
+
+/// Words of clauses that no definition has.
+const NO_CLAUSES: [&str; 2] = ["where", "having"];
+
+/// What stands in a pair of parentheses.
+#[derive(Clone, Copy, PartialEq)]
+enum Inside {
+    /// Columns, or parts of a definition.
+    Parts,
+    /// The members of an ENUM or SET.
+    Members,
+    /// What other rules read.
+    Expression,
+    /// What an index is made over.
+    Indexed,
+}
+
+/// Whether a value stands in a definition of a table or an index where none has its place.
+/// `protected` are tables near it.
+pub(super) fn has_stray_value(sql: &[u8], all: &[Token], protected: &[Arc<Table>]) -> bool {
+    if !is_of_table(sql, all) {
+        return false;
+    }
+    let all = in_definition(sql, all);
+    let is = |at: usize, words: &[&str]| all.get(at).is_some_and(|t| is_one_of(sql, t, words));
+    let is_protected = |token: &Token| {
+        let name = identifier(sql, token).unwrap_or_default();
+        let mut columns = protected.iter().flat_map(|table| table.protected_columns());
+        columns.any(|(column, _)| may_be_one_name(&column.name, &name))
+    };
+    let mut open: Vec<Inside> = Vec::new();
+    let mut has_clause = false;
+    // an index over a protected column is one over its name alone
+    let (mut computes, mut names_protected) = (false, false);
+    for at in 0..all.len() {
+        let token = &all[at];
+        has_clause |= is(at, &NO_CLAUSES) && token.kind == TokenKind::Word;
+        if token.is(b'(') {
+            open.push(inside(sql, all, at, open.last().copied()));
+        } else if token.is(b')') {
+            open.pop();
+        }
+        names_protected |= open.last() == Some(&Inside::Indexed) && is_protected(token);
+        let TokenKind::Literal(kind) = token.kind else {
+            continue;
+        };
+        computes |= open.last() == Some(&Inside::Indexed);
+        if has_clause {
+            return true;
+        }
+        let Some(before) = (0..at)
+            .rev()
+            .find(|n| !all[*n].is(b'-') && !all[*n].is(b'+'))
+        else {
+            return true;
+        };
+        let has_place = match open.last() {
+            Some(Inside::Expression | Inside::Indexed) => true,
+            _ if is(before, &BEFORE) => true,
+            // an option of any name, which is no column's
+            _ if all[before].is(b'=') => {
+                let name = before.checked_sub(1).map(|n| &all[n]);
+                name.is_some_and(|t| t.kind == TokenKind::Word && !is_protected(t))
+                    || name.is_some_and(|t| is_one_of(sql, t, &BEFORE))
+            }
+            Some(Inside::Members) => is_listed(all, before, at),
+            Some(Inside::Parts) if kind == LiteralKind::Integer => is_listed(all, before, at),
+            _ => false,
+        };
+        if !has_place {
+            return true;
+        }
+    }
+    computes && names_protected
+}
+
+/// Whether a value stands alone between parentheses and commas.
+fn is_listed(all: &[Token], before: usize, at: usize) -> bool {
+    let ends = |t: &Token| t.is(b',') || t.is(b')');
+    (all[before].is(b'(') || all[before].is(b',')) && all.get(at + 1).is_some_and(ends)
+}
+
+/// What stands in the parentheses that open here, within others of such a kind.
+fn inside(sql: &[u8], all: &[Token], at: usize, outer: Option<Inside>) -> Inside {
+    let is = |at: usize, words: &[&str]| all.get(at).is_some_and(|t| is_one_of(sql, t, words));
+    let Some(before) = at.checked_sub(1) else {
+        return Inside::Parts;
+    };
+    let is_partitioned = || {
+        let mut words = before.saturating_sub(3)..before;
+        is(before, &PARTITIONED) && words.any(|at| is(at, &["by"]))
+    };
+    match () {
+        () if matches!(outer, Some(Inside::Expression | Inside::Indexed)) => {
+            outer.unwrap_or(Inside::Parts)
+        }
+        // DEFAULT CONCAT('a', 'b')
+        () if is(before, &EXPRESSIONS)
+            || is(before, &["in"]) && before > 0 && is(before - 1, &["values"])
+            || is_partitioned()
+            || before > 0 && is(before - 1, &["default"]) =>
+        {
+            Inside::Expression
+        }
+        () if all[before].is(b'(') || outer == Some(Inside::Parts) && all[before].is(b',') => {
+            Inside::Indexed
+        }
+        () if is(before, &MEMBERS) => Inside::Members,
+        () => Inside::Parts,
+    }
+}
+
+/// Whether it is a definition of a table or an index.
+fn is_of_table(sql: &[u8], all: &[Token]) -> bool {
+    const HEADS: [&str; 10] = [
+        "or",
+        "replace",
+        "temporary",
+        "online",
+        "ignore",
+        "unique",
+        "fulltext",
+        "spatial",
+        "vector",
+        "offline",
+    ];
+    let is = |at: usize, words: &[&str]| all.get(at).is_some_and(|t| is_one_of(sql, t, words));
+    if !is(0, &["create", "alter"]) {
+        return false;
+    }
+    let behind = (1..all.len()).find(|at| !is(*at, &HEADS));
+    behind.is_some_and(|at| is(at, &["table", "index"]))
+}
+
+/// Whether an expression names a column of a protected table by the table's name, in a definition
+/// of another one.
+pub(super) fn names_another(sql: &[u8], all: &[Token], protected: &[Arc<Table>]) -> bool {
+    let is_table = |token: &Token| {
+        let name = identifier(sql, token).unwrap_or_default();
+        let mut tables = protected.iter();
+        !name.is_empty() && tables.any(|table| may_be_one_name(&table.name, &name))
+    };
+    is_of_table(sql, all) && {
+        let all = in_definition(sql, all);
+        let qualifies = |t: &[Token]| is_table(&t[0]) && t[1].is(b'.');
+        let is_value = |t: &Token| matches!(t.kind, TokenKind::Literal(_));
+        all.windows(2).skip(2).any(qualifies) && all.iter().any(is_value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lex::{LexMode, tokens};
+
+    fn is_stray(sql: &str) -> bool {
+        let all = tokens(sql.as_bytes(), LexMode::default()).unwrap();
+        has_stray_value(sql.as_bytes(), &all, &[])
+    }
+
+    #[test]
+    fn values_have_their_places() {
+        for sql in [
+            "CREATE TABLE t (id INT(11) NOT NULL DEFAULT '5' COMMENT 'a', e ENUM('a','b') DEFAULT 'a', d DECIMAL(10,2) DEFAULT -1.5)",
+            "CREATE TABLE t (a VARCHAR(20) CHARACTER SET utf8mb4 DEFAULT _utf8mb4'x', KEY k (a(10), id) COMMENT 'x' KEY_BLOCK_SIZE=8)",
+            "CREATE TABLE t (a INT AS (b + 5) STORED, CHECK (a > 5 AND b IN (1, 2)), KEY ((CONCAT(a, 'x'))), KEY (id, (a + 1)))",
+            "CREATE TABLE t (a INT) ENGINE=InnoDB COMMENT='x' AUTO_INCREMENT=5 DATA DIRECTORY '/x' FOO='bar' PARTITION BY RANGE (a) (PARTITION p VALUES LESS THAN (5) COMMENT='x', PARTITION q VALUES LESS THAN MAXVALUE)",
+            "CREATE TABLE t (a INT DEFAULT (5 + 1), b DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6), c VARCHAR(9) DEFAULT CONCAT('a', 'b'))",
+            "CREATE TABLE t (a INT) PARTITION BY LIST COLUMNS (a) (PARTITION p VALUES IN ('a', 'b'))",
+            "CREATE TABLE t (a INT) PARTITION BY KEY (a) PARTITIONS 4",
+            "CREATE TABLE t (a INT) SELECT 'x' AS a FROM u WHERE n = 'y'",
+            "ALTER TABLE t ADD COLUMN a INT DEFAULT 5 AFTER b, ALTER c SET DEFAULT 'x', ALGORITHM=INPLACE, COMMENT 'a'",
+            "ALTER TABLE t COALESCE PARTITION 2",
+            "CREATE UNIQUE INDEX i USING BTREE ON t (a(10), b) COMMENT 'x'",
+            "CREATE PROCEDURE p() SELECT 1 WHERE 'a' = 'b'",
+        ] {
+            assert!(!is_stray(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn others_are_strays() {
+        for sql in [
+            "CREATE INDEX i ON t (a) WHERE n = 'x'",
+            "CREATE INDEX i ON t (a) FOO n > 'x'",
+            "ALTER TABLE t ADD x FOO(n LIKE 'x')",
+            "ALTER TABLE t ADD x ENUM(n > 'x')",
+            "ALTER TABLE t ADD x FOO('x')",
+            "ALTER TABLE t ADD x INT 'x'",
+            "ALTER TABLE t ADD x INT DEFAULT 5 OR n > 'x'",
+            "CREATE TABLE t (id INT) n IN ('x')",
+            "CREATE TABLE t (id INT) WHERE n = 5",
+            "ALTER TABLE t DROP PARTITION n > 'x'",
+        ] {
+            assert!(is_stray(sql), "{sql}");
+        }
+    }
+}
