@@ -96,7 +96,8 @@ def on_server(suite, kind, binary, known):
         allow_files(plain)
         expected, told = suite.run(plain, plain.port)
         between = time.monotonic()
-        protected = Protected(folder, binary, POLICY, kind)
+        policy = "".join(f'\n[protect."{table}"]\n"*" = "plain"\n' for table in suite.plain) + POLICY
+        protected = Protected(folder, binary, policy, kind)
         allow_files(protected.server)
         allow_files(protected.scratch)
         actual, reasons = suite.run(protected.server, protected.port)

@@ -26,10 +26,10 @@ class Perl(Suite):
             if path.name in self.LEFT_OUT:
                 continue
             said = bounded(["perl", path], self.home, environment, PATIENCE)
-            part, words, whole = tap(said, behind=True)
+            part, words, end = tap(said, behind=True)
             results |= {f"{path.name} {number}": outcome for (number, _), outcome in part.items()}
             reasons |= {f"{path.name} {test[0]}": f"{test[1]}: {text}" for test, text in words.items() if test}
-            results[f"{path.name} end"] = "ok" if whole else "FAIL"
+            results[f"{path.name} end"] = end
             reasons[f"{path.name} end"] = words.get(None, "")
         return results, reasons
 
