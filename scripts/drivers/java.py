@@ -33,7 +33,7 @@ class Java(Suite):
     """MariaDB Connector/J's own tests, from Debian's sources: all that need one server only."""
     name = "java"
     # Made before the tests of their classes, and of types that cannot be protected, or named by stored programs.
-    plain = tuple(f"testj.{table}" for table in """
+    plain_tables = tuple(f"testj.{table}" for table in """
         versionTable datatypetest yeartest geom_test tx_fore_key vendor_code_test2 vendor_code_test3 preparetest preparetestFactionnal
         table_10 table_5 testResultsetWithInoutParameterTb testCallableNullSettersTable testCallableThrowException1 testCallableThrowException2
         testCallableThrowException3 testCallableThrowException4 TMIX91P
