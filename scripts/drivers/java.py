@@ -1,9 +1,9 @@
 """Java."""
 
-import re
 import shutil
 
-from drivers import HOME, Suite, bounded, databases, debian_source, keep, made, needs, run, told
+import orm_suites
+from drivers import HOME, Suite, bounded, databases, debian_source, keep, made, needs, run
 
 # What the driver and its tests are compiled and run with.
 PARTS = """
@@ -56,39 +56,34 @@ class Java(Suite):
     def run(self, server, port):
         databases(server, "testj")
         places = [self.home / "classes", self.home / "src/main/resources", self.home / "src/test/resources", *sorted((self.home / "lib").glob("*.jar"))]
+        reports = self.home / "reports"
+        shutil.rmtree(reports, ignore_errors=True)
         said = bounded(
             ["java", "-Xmx1500m", "-jar", self.home / "runner" / "{}-{}.jar".format(*RUNNER), "execute", "-cp", ":".join(map(str, places)),
              "--scan-classpath", self.home / "classes", "--include-classname", ".*Test", "--exclude-package", "org.mariadb.jdbc.failover",
-             "--details=testfeed", "--disable-banner", "--disable-ansi-colors"],
+             "--details=none", "--reports-dir", reports, "--disable-banner", "--disable-ansi-colors"],
             self.home, {"TEST_DB_HOST": "127.0.0.1", "TEST_DB_PORT": str(port), "TEST_DB_DATABASE": "testj"})
         keep("java", said)
-        results, reasons = feed(said)
-        if "Test run finished" not in said:
-            results["the suite itself"], reasons["the suite itself"] = "FAIL", told(said.splitlines()[-5:])
-        # what comes before the tests of a class fails under the class's name
-        for name in {test.split(".")[0] for test in results if "." in test}:
-            results.setdefault(f"{name} end", "ok")
-        return results, reasons
+        found, told = orm_suites.junit(reports / "TEST-junit-vintage.xml", said)
+        short = {name: name.split(".")[-1].replace("::", ".") for name in found}
+        return classes({short[name]: outcome for name, outcome in found.items()}, {short[name]: text for name, text in told.items()})
 
     def program(self, test):
         return test.removesuffix(" end").split(".")[0]
 
 
-def feed(said):
-    """What JUnit's console says of each test as it ends."""
-    results, reasons, failing, running = {}, {}, None, None
-    for line in said.splitlines():
-        # what a test prints may stand before it in the line
-        test = re.search(r"JUnit \w+ > (.*) :: (STARTED|SUCCESSFUL|ABORTED|FAILED|SKIPPED)", line)
-        if test:
-            name, failing = test[1].replace(" > ", "."), None
-            name += "" if "." in name else " end"
-            running = name if test[2] == "STARTED" else None
-            if test[2] != "STARTED":
-                results[name] = {"SUCCESSFUL": "ok", "FAILED": "FAIL"}.get(test[2], "skipped")
-                failing = name if test[2] == "FAILED" else None
-        elif failing and line.startswith("\t") and (failing not in reasons or "Caused by" in line or "OS1" in line):
-            reasons[failing] = (reasons.get(failing, "") + " " + line.strip())[:600]
-    if running:
-        results[running], reasons[running] = "FAIL", "it does not end"
+def classes(found, reasons):
+    """What fails before the tests of a class fails for all of them: it counts once, and they as not run."""
+    of_class = {}
+    for test in found:
+        of_class.setdefault(test.split(".")[0], []).append(test)
+    results = dict(found)
+    for name, tests in of_class.items():
+        said = {reasons.get(test, "") for test in tests}
+        fails = len(tests) > 1 and len(said) == 1 and all(found[test] == "FAIL" for test in tests)
+        results[f"{name} end"] = "FAIL" if fails else "ok"
+        if fails:
+            reasons[f"{name} end"] = said.pop()
+            for test in tests:
+                del results[test]
     return results, reasons
