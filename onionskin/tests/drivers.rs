@@ -226,7 +226,7 @@ fn counts_of_groups_in_their_order(kind: Kind) {
     }
 }
 
-/// DROP names a program, whatever the tables are called.
+/// DROP and CALL name a program, whatever the tables are called.
 fn programs_with_the_names_of_tables(kind: Kind) {
     let Some(mut pair) = pair(kind) else { return };
     for sql in [
@@ -235,9 +235,21 @@ fn programs_with_the_names_of_tables(kind: Kind) {
         "DROP EVENT IF EXISTS t",
         "DROP TRIGGER IF EXISTS app.t",
         "DROP PROCEDURE t",
+        "CREATE PROCEDURE t(n INT, OUT m INT) BEGIN SET m = n; SELECT n; END",
+        "SET @a = 3",
+        "CALL t(2, @m)",
+        "CALL app.t(@a, @m)",
+        "CALL `t`(NULL, @m)",
+        "CALL t",
+        "DROP PROCEDURE t",
+        "CALL t(2, @m)",
     ] {
         pair.same(sql);
     }
+    // what is passed may be of a table
+    let sql = "CALL t((SELECT MAX(v) FROM t), @m)";
+    let failure = pair.protected.run(sql).expect_err(sql);
+    assert!(failure.message.starts_with("OS10"), "{failure}");
     pair.same("SELECT id, v FROM t ORDER BY id");
 }
 

@@ -20,14 +20,16 @@ CONFIGURATION = """
 default_connection: mysql2
 connections:
   mysql2:
-    arunit: {{username: root, host: 127.0.0.1, port: {port}, encoding: utf8mb4, collation: utf8mb4_unicode_ci{more}}}
-    arunit2: {{username: root, host: 127.0.0.1, port: {port}, encoding: utf8mb4, collation: utf8mb4_general_ci{more}}}
+    arunit: {{username: root, host: 127.0.0.1, port: {port}, encoding: utf8mb4, collation: utf8mb4_unicode_ci}}
+    arunit2: {{username: root, host: 127.0.0.1, port: {port}, encoding: utf8mb4, collation: utf8mb4_general_ci}}
 """
 
 
 class ActiveRecord(Suite):
     """ActiveRecord's own tests with the driver mysql2, from Debian's sources of Rails."""
-    name, prepared = "activerecord", False
+    name = "activerecord"
+    # On MySQL its tables have an index over an expression of a column that most tests need, which is refused.
+    servers = ("mariadb",)
     # References to ids, which are not protected either; a name as long as the server allows; tables with a CHECK over two columns and
     # with FULLTEXT.
     plain_columns = ("*_id", "aaa*")
@@ -52,17 +54,12 @@ class ActiveRecord(Suite):
     def run(self, server, port):
         databases(server, "activerecord_unittest", collation="utf8mb4_unicode_ci")
         databases(server, "activerecord_unittest2", collation="utf8mb4_general_ci")
-        (self.home / "config.yml").write_text(CONFIGURATION.format(port=port, more=", prepared_statements: true" if self.prepared else ""))
+        (self.home / "config.yml").write_text(CONFIGURATION.format(port=port))
         said = bounded(["ruby", "-W0", "-I", self.home / "none", "-Itest", "-Ilib", "-I../activesupport/lib", "-I../activemodel/lib",
                         self.home / "load.rb", "--verbose", "--seed", "1"], self.home / "activerecord",
                        {"ARCONFIG": str(self.home / "config.yml"), "ARCONN": "mysql2"}, 3600)
         keep(self.name, said)
         return minitest(said)
-
-
-class ActiveRecordPrepared(ActiveRecord):
-    """The same with prepared statements."""
-    name, prepared = "activerecord-prepared", True
 
 
 def minitest(said):
