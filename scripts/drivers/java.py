@@ -32,6 +32,8 @@ def fetch(folder, parts, to):
 class Java(Suite):
     """MariaDB Connector/J's own tests, from Debian's sources: all that need one server only."""
     name = "java"
+    # References to ids, which are not protected.
+    plain_columns = ("id_ref*",)
     # Made before the tests of their classes, and of types that cannot be protected, or named by stored programs.
     plain_tables = tuple(f"testj.{table}" for table in """
         versionTable cross* getBestRowIdentifier* getTimePrecision* datatypetest yeartest geom_test tx_fore_key vendor_code_test2 vendor_code_test3 seq_* preparetest preparetestFactionnal
