@@ -37,7 +37,7 @@ orm-suites: ## test suites of Django, SQLAlchemy and SQLObject, and an applicati
 	python3 scripts/orm_suites.py
 	python3 scripts/orm_suites.py --wildcard
 
-driver-suites: ## the drivers' own test suites (Go, Python, PHP …), on a plain server and through the proxy; SUITES="go pymysql"
+driver-suites: ## the drivers' own test suites (Go, Python, PHP, C, Perl, Java, Node, Ruby), on a plain server and through the proxy; SUITES="go java"
 	@scripts/install-deps.sh drivers
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/driver_suites.py $(SUITES)

@@ -7,7 +7,7 @@
 #   scripts/install-deps.sh container  for `make container-test`: the same tools for packages, podman
 #   scripts/install-deps.sh browser  for `make browser-test`: chromium and its driver, and Python's venv
 #   scripts/install-deps.sh applications  for `make applications`: what tests need, PHP, WordPress, MediaWiki
-#   scripts/install-deps.sh drivers  for `make driver-suites`: what tests need, Go, PHP with the tests of its sources in .servers/php-source, Python's headers
+#   scripts/install-deps.sh drivers  for `make driver-suites`: what tests need, Go, PHP, Java, Perl, Ruby and Node with their drivers, Python's headers, and drivers' sources in .servers/driver-sources
 #   scripts/install-deps.sh nightly  what tests need, and MariaDB 11.8 in .servers/mariadb118
 #
 # Packages come from apt, as root or through sudo; without either, the script prints what to install
@@ -96,7 +96,23 @@ if [ "$want" = drivers ]; then
     need php php-cli
     need pkg-config pkg-config
     need dpkg-source dpkg-dev
+    need cmake cmake
+    need javac default-jdk-headless
+    need mvn maven
+    need perl perl
+    need ruby ruby
+    need node nodejs
+    need npm npm
     php -m 2>/dev/null | grep -qix mysqli || missing+=(php-mysql)
+    [ -e /usr/include/openssl/ssl.h ] || missing+=(libssl-dev)
+    [ -e /usr/include/zlib.h ] || missing+=(zlib1g-dev)
+    for module in DBD::mysql:libdbd-mysql-perl DBD::MariaDB:libdbd-mariadb-perl Test::Deep:libtest-deep-perl \
+        Proc::ProcessTable:libproc-processtable-perl Net::SSLeay:libnet-ssleay-perl; do
+        perl -M"${module%:*}" -e 1 2>/dev/null || missing+=("${module##*:}")
+    done
+    for gem in mysql2 activerecord bcrypt builder; do
+        ruby -e 'exit Gem::Specification.any? { |gem| gem.name == ARGV[0] }' $gem 2>/dev/null || missing+=("ruby-$gem")
+    done
     python3 -c 'import os, sysconfig; os.stat(sysconfig.get_paths()["include"] + "/Python.h")' 2>/dev/null || missing+=(python3-dev)
 fi
 case $want in tests | nightly | applications | drivers) tests=yes ;; *) tests= ;; esac
@@ -281,30 +297,61 @@ else
     say "The tests with it will be SKIPPED." >&2
 fi
 
-# PHP's sources, of the version that is installed: its extensions' tests are in no package. apt has lists of its own for them,
-# so that nothing of the system's is changed, and verifies what it fetches.
-fetch_php_source() {
-    local folder=$servers/php-source new=$servers/php-source.new log=$servers/php-source.log version release apt
-    version=$(php -r 'echo PHP_MAJOR_VERSION, ".", PHP_MINOR_VERSION;')
-    compgen -G "$folder/php-$version.*/run-tests.php" >/dev/null && return 0
+# Drivers' sources, of this release of Debian: their tests are in no package. apt has lists of its own for them, so that nothing of
+# the system's is changed, and verifies what it fetches. What cannot be had is said in a file beside it, and its tests are
+# skipped; so is what cannot be had today.
+sources=$servers/driver-sources
+source_lists() {
+    local release
+    [ -z "${apt:-}" ] || return 0
     # shellcheck source=/dev/null
     release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-    say "fetching the sources of PHP $version into .servers/php-source (12 MB)"
+    rm -rf "$sources/apt"
+    mkdir -p "$sources/apt/lists/partial" "$sources/apt/archives/partial"
+    mirrors | sed "s,.*,deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] & $release main," >"$sources/apt/sources.list"
+    apt=(apt-get -q -o "Dir::Etc::SourceList=$sources/apt/sources.list" -o Dir::Etc::SourceParts=/dev/null
+        -o "Dir::State::Lists=$sources/apt/lists" -o "Dir::Cache=$sources/apt" -o APT::Sandbox::User=root)
+    "${apt[@]}" update >"$sources/apt.log" 2>&1
+}
+
+# fetch_source NAME PACKAGE PATTERN [PART]: the sources of a package, or a part of them, in .servers/driver-sources/NAME. PATTERN is
+# what is there of the wanted version.
+fetch_source() {
+    local name=$1 package=$2 pattern=$3 part=${4:-} folder=$sources/$1 new=$sources/$1.new log=$sources/$1.log
+    compgen -G "$folder/$pattern" >/dev/null && return 0
+    say "fetching the sources of $package into .servers/driver-sources/$name"
     rm -rf "$new"
-    mkdir -p "$new/lists/partial" "$new/archives/partial"
-    mirrors | sed "s,.*,deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] & $release main," >"$new/sources.list"
-    apt=(apt-get -q -o "Dir::Etc::SourceList=$new/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$new/lists"
-        -o "Dir::Cache=$new" -o APT::Sandbox::User=root)
-    if ! (cd "$new" && "${apt[@]}" update && timeout 600 "${apt[@]}" --download-only --only-source --tar-only source "php$version" &&
-        tar xf "php$version"_*.orig.tar.xz) >"$log" 2>&1; then
-        say "the sources of PHP could not be fetched: $(tail -n 1 "$log"); see .servers/php-source.log" >&2
-        return 1
+    mkdir -p "$new"
+    # of a package in several parts, one may be missing that is not needed
+    if ! { source_lists && cd "$new" &&
+        { timeout 600 "${apt[@]}" --download-only --only-source --tar-only source "$package" >"$log" 2>&1 || true; } &&
+        tar xf ./*.orig.tar.* --wildcards "*$part" >>"$log" 2>&1 && compgen -G "$pattern" >/dev/null; }; then
+        cd "$here"
+        echo "the sources of $package could not be fetched: $(grep -v '^E: Failed to fetch some' "$log" | tail -n 1); see .servers/driver-sources/$name.log" >"$folder.skipped"
+        say "$(cat "$folder.skipped")" >&2
+        rm -rf "$new"
+        return 0
     fi
-    rm -rf "$folder" "$new/lists" "$new/archives" "$new"/*.tar.xz
+    cd "$here"
+    rm -rf "$folder" "$folder.skipped" "$new"/*.orig*.tar.* "$new"/*.dsc
     mv "$new" "$folder"
 }
+
+fetch_driver_sources() {
+    local php
+    php=$(php -r 'echo PHP_MAJOR_VERSION, ".", PHP_MINOR_VERSION;')
+    mkdir -p "$sources"
+    fetch_source php "php$php" "php-$php.*/run-tests.php"
+    fetch_source mariadb mariadb "mariadb-*/libmariadb/unittest/libmariadb" "/libmariadb/*"
+    fetch_source mariadb-connector-java mariadb-connector-java "mariadb-connector-j-*/src/test"
+    fetch_source libdbd-mysql-perl libdbd-mysql-perl "DBD-mysql-*/t"
+    fetch_source libdbd-mariadb-perl libdbd-mariadb-perl "DBD-MariaDB-*/t"
+    fetch_source node-mysql node-mysql "mysql-*/test"
+    fetch_source rails rails "rails-*/activerecord/test"
+    rm -rf "$sources/apt"
+}
 if [ "$want" = drivers ]; then
-    fetch_php_source
+    fetch_driver_sources
     exit 0
 fi
 

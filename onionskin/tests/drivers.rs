@@ -14,9 +14,14 @@ on_both_servers!(
     programs_with_the_names_of_tables,
     a_program_behind_other_statements,
     one_statement_is_prepared,
+    stored_programs_are_prepared,
+    a_nul_at_the_end,
+    programs_that_read_no_table,
+    a_change_of_user_without_plugins,
 );
 
 const COM_QUERY: u8 = 3;
+const COM_CHANGE_USER: u8 = 17;
 const COM_STMT_EXECUTE: u8 = 23;
 const COM_SET_OPTION: u8 = 27;
 /// In the first byte of an EOF packet's status, which is its fourth.
@@ -221,7 +226,7 @@ fn counts_of_groups_in_their_order(kind: Kind) {
     }
 }
 
-/// DROP names a program, whatever the tables are called.
+/// DROP and CALL name a program, whatever the tables are called.
 fn programs_with_the_names_of_tables(kind: Kind) {
     let Some(mut pair) = pair(kind) else { return };
     for sql in [
@@ -230,9 +235,21 @@ fn programs_with_the_names_of_tables(kind: Kind) {
         "DROP EVENT IF EXISTS t",
         "DROP TRIGGER IF EXISTS app.t",
         "DROP PROCEDURE t",
+        "CREATE PROCEDURE t(n INT, OUT m INT) BEGIN SET m = n; SELECT n; END",
+        "SET @a = 3",
+        "CALL t(2, @m)",
+        "CALL app.t(@a, @m)",
+        "CALL `t`(NULL, @m)",
+        "CALL t",
+        "DROP PROCEDURE t",
+        "CALL t(2, @m)",
     ] {
         pair.same(sql);
     }
+    // what is passed may be of a table
+    let sql = "CALL t((SELECT MAX(v) FROM t), @m)";
+    let failure = pair.protected.run(sql).expect_err(sql);
+    assert!(failure.message.starts_with("OS10"), "{failure}");
     pair.same("SELECT id, v FROM t ORDER BY id");
 }
 
@@ -296,5 +313,127 @@ fn one_statement_is_prepared(kind: Kind) {
         }
         assert_eq!(said[0], said[1]);
         pair.same(&format!("PREPARE s FROM '{text}'"));
+    }
+}
+
+/// MariaDB prepares stored programs, whose semicolons are their own. MySQL says that it does not
+/// (1295), and drivers send the text then.
+fn stored_programs_are_prepared(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    let program = "CREATE PROCEDURE p(IN n INT)\nBEGIN\n  SELECT 5, n;\nEND\n";
+    let mut said = Vec::new();
+    for session in pair.sessions() {
+        let conn = session.conn();
+        let done = conn.prep(program).and_then(|made| conn.exec_drop(made, ()));
+        said.push(done.map_err(|error| error.to_string()));
+    }
+    assert_eq!(said[0], said[1]);
+    assert_eq!(said[1].is_ok(), kind == Kind::MariaDb, "{said:?}");
+    let text = program.trim_end();
+    if kind == Kind::MySql {
+        pair.same(text);
+    }
+    pair.same("CALL p(2)");
+    pair.same("DROP PROCEDURE p");
+    pair.same(&format!("PREPARE s FROM '{text}'"));
+    pair.same("EXECUTE s");
+    pair.same("CALL p(3)");
+    // what is refused as a text is refused
+    let near = "CREATE PROCEDURE q() BEGIN SELECT v FROM t; SELECT 1; END";
+    assert!(pair.protected.conn().prep(near).is_err());
+    let refused = pair.protected.run(&format!("PREPARE r FROM '{near}'"));
+    assert!(refused.is_err());
+    assert!(pair.protected.run("EXECUTE r").is_err());
+    assert!(pair.protected.run("CALL q()").is_err());
+}
+
+/// Programs in C send it when they count it. Servers read up to it; another one before it is an
+/// error to them.
+fn a_nul_at_the_end(kind: Kind) {
+    let Some(pair) = pair(kind) else { return };
+    let [mut plain, mut protected] =
+        [pair.beside().port(), pair.proxy.port()].map(RawClient::login);
+    for text in [
+        "SELECT 1\0",
+        "USE app\0",
+        "SELECT id, v FROM t WHERE v = 'one'\0",
+        "INSERT INTO t VALUES (3, 'three', 3)\0",
+        "SELECT UPPER(v) FROM t WHERE id = 3\0",
+    ] {
+        let [expected, found] =
+            [&mut plain, &mut protected].map(|client| client.query(text.as_bytes()));
+        assert_eq!(found, expected, "{text:?}");
+        let [expected, found] = [&mut plain, &mut protected]
+            .map(|client| client.try_prepare(text.as_bytes()).map(|_| ()));
+        assert_eq!(found, expected, "{text:?}");
+    }
+    for text in [
+        "SELECT 1\0\0",
+        "SELECT v FROM t WHERE v = 'one'\0 OR 1",
+        "\0",
+    ] {
+        let found = protected.query(text.as_bytes());
+        assert!(matches!(found, Reply::Error(..)), "{text:?}: {found:?}");
+        assert!(protected.try_prepare(text.as_bytes()).is_err(), "{text:?}");
+    }
+}
+
+/// DUAL is none, also where a pattern of `[protect]` matches every name.
+fn programs_that_read_no_table(kind: Kind) {
+    const POLICY: &str = "[protect.\"app.*\"]\n\"id\" = \"plain\"\n\"*\" = [\"eq\"]\n";
+    let Some(mut pair) = Pair::with_settings(kind, TABLES, POLICY) else {
+        return;
+    };
+    for sql in [
+        "CREATE PROCEDURE p() SELECT 1 FROM DUAL",
+        "CALL p()",
+        "CREATE PROCEDURE q() BEGIN DECLARE x INT; SELECT 2 INTO x FROM dual WHERE 1 = 1; SELECT x; END",
+        "CALL q()",
+        "CREATE FUNCTION f() RETURNS INT DETERMINISTIC RETURN (SELECT 3 FROM DUAL)",
+        "SELECT f()",
+        "CREATE TRIGGER g BEFORE INSERT ON u FOR EACH ROW SET @x = (SELECT 4 FROM DUAL)",
+    ] {
+        pair.same(sql);
+    }
+    // these are names of tables that are not there
+    for sql in [
+        "CREATE PROCEDURE r() SELECT 1 FROM `dual`",
+        "CREATE PROCEDURE r() SELECT 1 FROM app.dual",
+        "CREATE PROCEDURE r() INSERT INTO `dual` SELECT 1 FROM DUAL",
+    ] {
+        let failure = pair.protected.run(sql).expect_err(sql);
+        assert!(failure.message.starts_with("OS10"), "{sql}\n→ {failure}");
+    }
+}
+
+/// A client that names no login method, as Node's `mysql`: MariaDB asks it for an answer of
+/// `mysql_native_password` all the same.
+fn a_change_of_user_without_plugins(kind: Kind) {
+    if kind != Kind::MariaDb {
+        return; // MySQL has no method that such a client knows
+    }
+    let Some(pair) = pair(kind) else { return };
+    for port in [pair.beside().port(), pair.proxy.port()] {
+        let mut client = RawClient::connect(port);
+        assert!(matches!(client.read(), Reply::Packet(_)));
+        let mut login = login_payload(b"");
+        login[2] &= !0x08; // PLUGIN_AUTH
+        client.send(&packet(1, &login));
+        assert!(matches!(client.read(), Reply::Packet(ok) if ok[0] == 0));
+        client.query(b"SET @before = 1");
+        // no password, and a collation
+        client.command(COM_CHANGE_USER, b"root\0\0app\0\x2d\0");
+        let asked = client.read();
+        assert!(matches!(&asked, Reply::Packet(switch) if switch[0] == 0xfe));
+        client.send(&packet(2, b""));
+        let done = client.read();
+        assert!(matches!(&done, Reply::Packet(ok) if ok[0] == 0));
+        let rows = client.lists(
+            COM_QUERY,
+            b"SELECT @before IS NULL, v FROM t WHERE id = 1",
+            2,
+        );
+        let row = rows.expect("rows").pop();
+        assert_eq!(row.as_deref(), Some(&b"\x011\x03one"[..]));
     }
 }

@@ -398,7 +398,34 @@ fn names_no_table(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
             .any(|kind| word_is(words, 1, kind));
     let computes = sets || word_is(words, 0, "select") || word_is(words, 0, "do");
     // a program may have the name of a table
-    unlocks || drops || computes && !tokens.iter().skip(1).any(may_name)
+    unlocks
+        || drops
+        || calls_with_values(sql, tokens, words)
+        || computes && !tokens.iter().skip(1).any(may_name)
+}
+
+/// Whether this is `CALL p(…)` or `CALL d.p(…)` of literals and variables alone.
+fn calls_with_values(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
+    const VALUES: [&str; 3] = ["null", "true", "false"];
+    let is_name = |at: usize| {
+        let kind = tokens.get(at).map(|t| t.kind);
+        matches!(kind, Some(TokenKind::Word | TokenKind::Quoted))
+    };
+    let is_dot = |at: usize| tokens.get(at).is_some_and(|t| t.is(b'.'));
+    if !word_is(words, 0, "call") || !tokens[0].is_word(sql, "call") || !is_name(1) {
+        return false;
+    }
+    let behind = if is_dot(2) && is_name(3) { 4 } else { 2 };
+    let rest = tokens.get(behind..).unwrap_or_default();
+    let may_name = |t: &Token| match t.kind {
+        TokenKind::Word => !VALUES.iter().any(|value| t.is_word(sql, value)),
+        TokenKind::Quoted | TokenKind::Executable | TokenKind::Hint => true,
+        _ => t.is(b'(') || t.is(b'.'),
+    };
+    match rest {
+        [] => true,
+        [open, values @ ..] => open.is(b'(') && !values.iter().any(may_name),
+    }
 }
 
 /// The names of a text and of its executable comments. Comments within each other have no tokens.

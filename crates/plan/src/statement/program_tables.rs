@@ -70,7 +70,11 @@ fn tables_by_place(
         let Some(word) = identifier(sql, token) else {
             continue;
         };
-        let is_keyword = token.kind == TokenKind::Word && is_reserved(&word);
+        // no table: the reserved word for none
+        let is_dual = word.eq_ignore_ascii_case("dual")
+            && all[at - 1].is_word(sql, "from")
+            && !all.get(at + 1).is_some_and(|t| t.is(b'.'));
+        let is_keyword = token.kind == TokenKind::Word && (is_reserved(&word) || is_dual);
         let is_changed =
             at > 0 && (all[at - 1].is_word(sql, "into") || is_one_of(sql, &all[at - 1], &CHANGES));
         if !is_keyword && !own.hides(&word, at, is_changed) {

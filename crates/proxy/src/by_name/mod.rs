@@ -271,7 +271,7 @@ impl Session {
         if template.read_unfolded(text, mode).is_err() {
             return Err(Failure::refused(&errors::DYNAMIC, "a statement text"));
         }
-        if template.multiple {
+        if template.multiple && !onionskin_plan::reads_program(text, mode) {
             return Err(self.must_be_one(text));
         }
         if is_by_name(text, mode) {

@@ -43,11 +43,11 @@ impl Legs<'_> {
                 }
                 Some(&AuthSwitchRequest::HEADER) => {
                     self.owed = Owed::Answer(Method::Withheld);
-                    if !named {
-                        return Err(LoginError::Refused(OLD_CLIENT));
-                    }
                     let switch = AuthSwitchRequest::decode(&payload).map_err(LoginError::Server)?;
                     method = Method::of(&switch.plugin);
+                    if !named && !(self.asks_unnamed && method == Method::Native) {
+                        return Err(LoginError::Refused(OLD_CLIENT));
+                    }
                     scramble = switch.scramble().to_vec();
                     self.owed = Owed::Answer(method);
                     self.check(method)?;

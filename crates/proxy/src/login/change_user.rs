@@ -72,6 +72,7 @@ fn relay_change_user(
         withhold(&mut command.auth_plugin, &mut command.auth_response);
         method = Method::Withheld;
     }
+    legs.asks_unnamed = true;
     legs.server.reset_sequence();
     legs.write_server(|out| command.encode(out, server_capabilities))?;
     let verdict = legs.authenticate(method, Vec::new(), named);

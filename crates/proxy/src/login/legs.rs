@@ -57,6 +57,9 @@ pub(crate) struct Legs<'a> {
     pub trust: LinkTrust,
     /// What the server waits for, so that it gets something should the client fail.
     pub owed: Owed,
+    /// Whether a client that names no method is asked for an answer of `mysql_native_password`, as
+    /// MariaDB does at a change of user.
+    pub asks_unnamed: bool,
 }
 
 impl<'a> Legs<'a> {
@@ -75,6 +78,7 @@ impl<'a> Legs<'a> {
             pace: timing.pace,
             trust,
             owed: Owed::Nothing,
+            asks_unnamed: false,
         }
     }
 

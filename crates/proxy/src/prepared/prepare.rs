@@ -32,12 +32,16 @@ impl Session {
         self.current.begin();
         let mode = self.space.settings.lex;
         if self.template.read_unfolded(&sql, mode).is_err() || !self.reads_names() {
+            if self.leaves_out_nul() {
+                return self.prepare_text();
+            }
             return Err(Failure::refused(
                 &errors::CHARACTER_SET,
                 "a prepared statement",
             ));
         }
-        if self.template.multiple {
+        // a stored program has semicolons of its own; MariaDB prepares it
+        if self.template.multiple && !onionskin_plan::reads_program(&sql, mode) {
             return Err(self.must_be_one(&sql));
         }
         let mut keyed = self.plan(&sql)?;

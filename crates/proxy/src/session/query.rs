@@ -14,6 +14,7 @@ use super::execution::{Execution, Way};
 use super::texts::{in_logical_terms, logical_list};
 use super::words::Words;
 use super::{Session, StatementRun};
+use crate::by_name::cannot_be_prepared;
 use crate::catalog::{KeyedPlan, is_locked};
 use crate::diagnostics::{Diagnostics, tells_of};
 use crate::error::{Failure, Outcome};
@@ -35,6 +36,23 @@ impl Session {
             None => self.query_text(),
             Some(_) => self.query_with_calls(),
         }
+    }
+
+    /// Takes away a NUL at the end of the command's text, if one is there: servers read up to it,
+    /// and programs in C send it where they count it.
+    #[cold]
+    pub(crate) fn leaves_out_nul(&mut self) -> bool {
+        let kept = match self.client.last_payload() {
+            [kept @ .., 0] => kept.to_vec(),
+            _ => return false,
+        };
+        // servers see a second one, and a statement of its own
+        let text = kept.get(1..).unwrap_or_default().trim_ascii_end();
+        if matches!(text.last(), None | Some(0 | b';')) {
+            return false;
+        }
+        self.client.replace_last_payload(kept);
+        true
     }
 
     /// Does a text, without the calls that the proxy computes.
@@ -59,6 +77,10 @@ impl Session {
         let mode = self.space.settings.lex;
         let sql = self.client.last_payload().get(1..).unwrap_or_default();
         if self.template.read(sql, mode).is_err() || !self.reads_names() {
+            if self.leaves_out_nul() {
+                return self.query_text();
+            }
+            let sql = self.client.last_payload().get(1..).unwrap_or_default();
             let sql = sql.to_vec();
             let done = self.program(&sql);
             if matches!(done, Err(Failure::Refused(_))) {
@@ -381,8 +403,13 @@ impl Session {
     pub(crate) fn must_be_one(&self, sql: &[u8]) -> Failure {
         let mode = self.space.settings.lex;
         let cut = onionskin_plan::lex::split(sql, mode).ok();
-        let second = cut.and_then(|cut| near_second(sql, &cut.parts, cut.empty.as_ref(), mode));
-        // else it is a compound statement, which cannot be prepared either
+        let second = cut
+            .as_ref()
+            .and_then(|cut| near_second(sql, &cut.parts, cut.empty.as_ref(), mode));
+        // drivers send the text of a stored program where it cannot be prepared
+        if second.is_none() && cut.is_some_and(|cut| cut.compound.is_some()) {
+            return cannot_be_prepared();
+        }
         let semicolon = || sql.iter().position(|b| *b == b';');
         let at = second.or_else(semicolon).unwrap_or(sql.len());
         self.syntax_error_at(sql, at)
