@@ -401,7 +401,14 @@ fn statements_take_the_round_trips_that_are_recorded() {
             ));
             continue;
         }
-        for (title, what) in differences(&before, &counts) {
+        let mut differing = differences(&before, &counts);
+        if !differing.is_empty() && !updates {
+            // on a machine that is busy for longer than answers are held back, a count may be off
+            let again = count_all(kind).map(|(counts, _)| differences(&before, &counts));
+            let again = again.unwrap_or_default();
+            differing.retain(|difference| again.contains(difference));
+        }
+        for (title, what) in differing {
             writeln!(complaints, "{name}: {title}: {what}").unwrap();
             complaints += said.get(&title).map_or("", String::as_str);
         }

@@ -246,10 +246,8 @@ impl Inside {
         };
         let shared = Arc::clone(self);
         thread::spawn(move || {
-            answer(from, to, || {
-                shared.hold();
-                shared.connections()[number].answered();
-            });
+            let note = || shared.connections()[number].answered();
+            answer(from, to, || shared.hold(), note);
         });
         let shared = Arc::clone(self);
         thread::spawn(move || {
@@ -276,19 +274,21 @@ fn ask<S: Stream>(mut from: S, mut to: S, note: impl Fn(&[u8])) {
     from.end();
 }
 
-/// Passes answers on until an end closes. What comes while one is held back goes with it.
-fn answer<S: Stream>(mut from: S, mut to: S, hold: impl Fn()) {
-    let mut buffer = vec![0; 1 << 16];
+/// Passes answers on until an end closes. What has come while one was held back goes with it;
+/// what comes later may answer what is asked then.
+fn answer<S: Stream>(mut from: S, mut to: S, hold: impl Fn(), note: impl Fn()) {
+    let mut buffer = vec![0; 1 << 20];
     while let Ok(mut n @ 1..) = from.read(&mut buffer) {
         hold();
-        loop {
-            if to.write_all(&buffer[..n]).is_err() {
-                break;
-            }
-            match ioctl_fionread(&from) {
-                Ok(1..) => n = from.read(&mut buffer).unwrap_or_default(),
-                _ => break,
-            }
+        while n < buffer.len()
+            && let Ok(1..) = ioctl_fionread(&from)
+            && let Ok(more @ 1..) = from.read(&mut buffer[n..])
+        {
+            n += more;
+        }
+        note();
+        if to.write_all(&buffer[..n]).is_err() {
+            break;
         }
     }
     to.end();
