@@ -13,6 +13,9 @@ on_both_servers!(
     what_is_remembered_is_never_trusted,
     many_sessions_count_in_one_row,
     rows_are_written_in_the_order_that_is_asked_for,
+    ignored_inserts_meet_a_table_that_was_made_anew,
+    warnings_of_triggers_are_kept,
+    the_time_of_an_update_is_its_own,
 );
 
 const PROTECT: &str = r#"
@@ -343,4 +346,122 @@ fn rows_are_written_in_the_order_that_is_asked_for(kind: Kind) {
     session.must("UPDATE places SET k = k + 1 ORDER BY id");
     session.must("ROLLBACK");
     assert_eq!(contents(&mut session), "50\t200\t150");
+}
+
+/// IGNORE makes a warning of the CHECK by which a table refuses another table's cells.
+fn ignored_inserts_meet_a_table_that_was_made_anew(kind: Kind) {
+    let Some(Proxies {
+        server: _server,
+        first,
+        second,
+    }) = proxies(kind)
+    else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    let (mut here, mut there) = (first.connect_to("app"), second.connect_to("app"));
+    for prepares in [false, true] {
+        let mut insert = |id: u32| {
+            let done = match prepares {
+                true => here.execute("INSERT IGNORE INTO n (id, c) VALUES (?, 'x')", (id,)),
+                false => here.run(&format!("INSERT IGNORE INTO n (id, c) VALUES ({id}, 'x')")),
+            };
+            let done = done.expect("inserted");
+            (done.affected, done.warnings)
+        };
+        let table = "CREATE TABLE n (id INT PRIMARY KEY, c VARCHAR(300))";
+        there.must(table);
+        assert_eq!(insert(1), (1, 0));
+        there.must("DROP TABLE n");
+        there.must(table);
+        assert_eq!(insert(2), (1, 0), "prepared: {prepares}");
+        assert_eq!(there.text("SELECT c FROM n").unwrap(), "x");
+        there.must("DROP TABLE n");
+    }
+}
+
+/// What triggers warn of is in the list, also where the COMMIT travels with the statement.
+fn warnings_of_triggers_are_kept(kind: Kind) {
+    let table = "CREATE TABLE t (id INT PRIMARY KEY, note VARCHAR(40) {}, plain TINYINT)";
+    let options = PairOptions {
+        tables: &[table],
+        ..PairOptions::default()
+    };
+    let Some(pair) = Pair::start_with(kind, options) else {
+        return;
+    };
+    let mut pair = pair.filled(&[
+        "INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', 3), (4, 'four', 4)",
+        "CREATE TRIGGER up BEFORE UPDATE ON t FOR EACH ROW \
+         SIGNAL SQLSTATE '01000' SET MESSAGE_TEXT = 'changed'",
+        "CREATE TRIGGER gone BEFORE DELETE ON t FOR EACH ROW \
+         SIGNAL SQLSTATE '01000' SET MESSAGE_TEXT = 'gone'",
+    ]);
+    for mode in ["''", "'STRICT_TRANS_TABLES'"] {
+        pair.run(&format!("SET sql_mode = {mode}"));
+        for statement in [
+            "UPDATE t SET note = 'new' WHERE id < 3",
+            "UPDATE t SET note = 'new' WHERE id < 3",
+            "UPDATE t SET note = 'newer', plain = plain + 1 WHERE id < 3",
+            "UPDATE t SET note = 'by key' WHERE id = 2",
+            "UPDATE t SET note = 'newest', plain = 1000 WHERE id < 3",
+            "DELETE FROM t WHERE note LIKE 'newe%'",
+            "DELETE FROM t WHERE note LIKE 'nothing%'",
+            "INSERT IGNORE INTO t VALUES (1, 'one', 1), (2, 'two', 2)",
+        ] {
+            pair.same(statement);
+            pair.same("SHOW WARNINGS");
+            pair.same("SELECT * FROM t ORDER BY id");
+        }
+    }
+}
+
+/// NOW() of a protected column, asked for in one round trip with the row.
+fn the_time_of_an_update_is_its_own(kind: Kind) {
+    let table = "CREATE TABLE t (id INT PRIMARY KEY, made DATETIME(6) {}, plain DATETIME(6), \
+                 at TIMESTAMP(3) NULL {eq}, n INT {})";
+    let options = PairOptions {
+        tables: &[table],
+        ..PairOptions::default()
+    };
+    let Some(pair) = Pair::start_with(kind, options) else {
+        return;
+    };
+    let mut pair = pair.filled(&["INSERT INTO t (id, n) VALUES (1, 1), (2, 2), (3, 3)"]);
+    let times = ["2001-02-03 04:05:06.123456", "2011-12-13 14:15:16.5"];
+    for time in times {
+        pair.run(&format!("SET timestamp = UNIX_TIMESTAMP('{time}')"));
+        for [begin, end] in [["DO 0", "DO 0"], ["BEGIN", "COMMIT"]] {
+            pair.run("UPDATE t SET made = NULL, plain = NULL, at = NULL WHERE id < 4");
+            pair.run("SELECT id FROM t WHERE id < 3");
+            pair.run(begin);
+            for statement in [
+                "UPDATE t SET made = NOW(6) WHERE id = 1",
+                "UPDATE t SET made = NOW(6) WHERE id = 1",
+                "UPDATE t SET made = NOW(6), plain = NOW(6), at = NOW(3) WHERE id = 1",
+                "UPDATE t SET made = NOW(6), n = n + 1 WHERE id = 2",
+                "UPDATE t SET made = NOW(6) WHERE id = 9",
+                "UPDATE t SET made = NOW(6) WHERE id = 3 AND n = 3",
+                "UPDATE t SET at = NOW(3) WHERE id < 3 AND n = 1",
+            ] {
+                pair.same_if_done(statement);
+            }
+            pair.same_or_refused("SELECT FOUND_ROWS()");
+            pair.run(end);
+            pair.same("SELECT * FROM t ORDER BY id");
+        }
+    }
+    // the real time goes on
+    pair.run("SET timestamp = DEFAULT");
+    for _ in 0..3 {
+        pair.run("UPDATE t SET made = NOW(6) WHERE id = 1");
+        let made = pair
+            .protected
+            .text("SELECT made FROM t WHERE id = 1")
+            .unwrap();
+        let off = format!("SELECT '{made}' > NOW(6) OR '{made}' < NOW(6) - INTERVAL 5 SECOND");
+        assert_eq!(pair.protected.text(&off).unwrap(), "0", "{made}");
+    }
 }

@@ -27,7 +27,7 @@
 //! | `functions` | cryptographic functions that the proxy computes |
 //! | `by_name` | PREPARE, EXECUTE and EXECUTE IMMEDIATE as SQL |
 //! | `present` | the time of a statement, as the server tells it |
-//! | `rarest` | which grams of a pattern MySQL looks up |
+//! | `rarest`, `gram_rows` | which grams of a pattern MySQL looks up, and what is remembered of them |
 //! | `explain` | what would be done with a statement |
 //! | `define`, `copy`, `show` | definitions of tables, and how they are shown |
 //! | `view_constants` | tokens in the texts of views, with what the client wrote |
@@ -66,6 +66,7 @@ mod foreign_keys;
 mod fresh_transaction;
 mod functions;
 mod gate;
+mod gram_rows;
 mod hex;
 #[doc(hidden)]
 pub mod hot_path;
@@ -172,6 +173,7 @@ pub(crate) struct Shared {
     pub accounts: Arc<catalog::Accounts>,
     pub told: Arc<pins::Told>,
     pub cell_memory: Arc<row_update::CellMemory>,
+    pub gram_rows: Arc<gram_rows::GramRows>,
     /// What sessions of `listen` have written, if those of `listen_read` wait for it.
     pub written: Option<Arc<written::Written>>,
     /// What is counted, if anything is.
@@ -214,6 +216,7 @@ impl Shared {
             slow_log: Arc::default(),
             config: Arc::new(config),
             cell_memory: Arc::default(),
+            gram_rows: Arc::default(),
         })
     }
 
@@ -296,6 +299,10 @@ impl Shared {
             // cells that were read, under keys made of their columns
             cell_memory: match stays {
                 true => self.cell_memory.clone(),
+                false => Arc::default(),
+            },
+            gram_rows: match stays {
+                true => self.gram_rows.clone(),
                 false => Arc::default(),
             },
             written: self.written.clone(),

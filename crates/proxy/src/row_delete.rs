@@ -10,10 +10,10 @@ use onionskin_wire::Step;
 use crate::bind::{Binder, PlainParameters, Values};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
-use crate::exchange::{Done, Question};
+use crate::exchange::{Done, Question, Rows};
 use crate::finish::{Arena, Asked, Binding, Decision};
 use crate::open::{self, Opener};
-use crate::row_update::{key_kind, key_literal};
+use crate::row_update::{COMMIT, key_kind, key_literal};
 use crate::session::Session;
 
 /// Rows deleted by one statement.
@@ -66,7 +66,7 @@ impl Session {
         binder.checks_moments = true;
         binder.text(&delete.select, 1, &mut select)?;
         let parameters = binder.take_parameters();
-        let question = self.lock_rows(select, &parameters, own)?;
+        let question = self.lock_rows(select, &parameters, own, false)?;
         match self.pick_and_delete(question, keyed, delete, values, own) {
             Ok(done) => self.write_done(&done),
             Err(failure) => Err(self.undo(failure, own)?),
@@ -91,6 +91,8 @@ impl Session {
         if savepoint {
             self.server.run(b"SAVEPOINT `onionskin$delete`")?;
         }
+        // what earlier chunks did must not be committed with a last one that fails
+        let commits = own && chunks.len() == 1;
         let mut total = Done::default();
         for chunk in chunks {
             let mut sql = format!("DELETE FROM {} WHERE ", delete.target).into_bytes();
@@ -99,12 +101,14 @@ impl Session {
                 sql.extend_from_slice(condition);
                 sql.push(b')');
             }
-            match self.server.run(&sql) {
+            let (done, list) = match commits {
+                true => self.run_and_commit(&sql)?,
+                false => (self.server.run(&sql), Rows::new()),
+            };
+            match done {
                 Ok(done) => {
                     total.affected_rows += done.affected_rows;
-                    if done.warnings > 0 {
-                        self.keep_warnings(done.warnings)?;
-                    }
+                    self.keep_warnings_of(&done, list, commits)?;
                 }
                 Err(failure) => {
                     if savepoint && !failure.is_fatal() {
@@ -115,13 +119,11 @@ impl Session {
                 }
             }
         }
-        if own || savepoint {
-            let end: &[u8] = if own {
-                b"COMMIT AND NO CHAIN NO RELEASE"
-            } else {
-                b"RELEASE SAVEPOINT `onionskin$delete`"
-            };
-            self.server.run(end)?;
+        if own && !commits {
+            self.server.run(COMMIT)?;
+        }
+        if savepoint {
+            self.server.run(b"RELEASE SAVEPOINT `onionskin$delete`")?;
         }
         Ok(total)
     }

@@ -43,6 +43,7 @@ mod search;
 mod server;
 mod session;
 mod sysbench;
+mod trips;
 mod twin;
 
 pub use cable::{Cable, When};
@@ -66,6 +67,7 @@ pub use search::{Pattern, find_all, written_in};
 pub use server::{Binlog, Kind, Server, ServerOptions, TestUser};
 pub use session::{Failure, Outcome, ResultSet, Session};
 pub use sysbench::{Sysbench, SysbenchReport};
+pub use trips::{Counted, Trips};
 pub use twin::{
     assert_equal_to_twin, beside_a_writer, beside_an_application, one_or_a_transaction,
     table_and_twin,

@@ -81,6 +81,9 @@ impl Session {
         // A preparation at the server may have failed the last time, for want of room for one.
         let is_whole = statement.server_id.is_some() || !runs_at_server(&statement.keyed);
         let keyed = Arc::clone(&statement.keyed);
+        if !afresh && !keyed.plan.names.is_empty() && self.ignores_unnoticed(&keyed) {
+            self.look_up(&keyed.plan.names)?;
+        }
         if !afresh && self.is_of_now(&keyed)? && is_whole {
             return Ok(());
         }

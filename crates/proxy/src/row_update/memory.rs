@@ -64,6 +64,11 @@ impl CellMemory {
         }
     }
 
+    /// Whether anything is remembered of the row.
+    pub fn remembers(&self, key: u64) -> bool {
+        self.recall(key, &mut Vec::new())
+    }
+
     /// Remembers a row's cells.
     pub fn keep(&self, key: u64, cells: &[u8]) {
         let (shard, place) = self.place(key);

@@ -7,8 +7,9 @@
 //!
 //! Outside of a transaction of the client's the three steps are then one of ours. Statements that
 //! do not depend on an answer travel together: `BEGIN` with the `SELECT … FOR UPDATE`, a single
-//! `UPDATE` with the `COMMIT`, so that it costs two round trips. A failed step leaves nothing
-//! behind: the transaction is rolled back, or what the statement did up to a savepoint.
+//! `UPDATE` with the `COMMIT` ([`Session::run_and_commit`]), so that it costs two round trips. A
+//! failed step leaves nothing behind: the transaction is rolled back, or what the statement did up
+//! to a savepoint.
 
 mod key;
 mod memory;
@@ -26,11 +27,13 @@ pub(crate) use self::write::physical_columns;
 use crate::bind::{Binder, PlainParameters, Values};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
-use crate::exchange::{ALL_ROWS, Done, Question};
+use crate::exchange::{ALL_ROWS, Done, Question, Rows};
 use crate::session::{Session, hide_tokens};
 
 /// Rows written by one statement.
 const CHUNK: usize = 64;
+/// Ends a transaction of ours, whatever `completion_type` says.
+pub(crate) const COMMIT: &[u8] = b"COMMIT AND NO CHAIN NO RELEASE";
 
 /// A row to be written.
 #[derive(Default)]
@@ -91,11 +94,21 @@ impl Session {
         let repeatable =
             update.filter.is_none() && parameters.is_empty() && !self.has_next_transaction();
         let alone = update.single_row.as_ref().filter(|_| repeatable);
+        let mut asks_time = self.asks_time_with_rows(keyed);
+        if asks_time && self.has_next_transaction() {
+            // what was said of the next transaction is not for a question of ours
+            asks_time = false;
+            self.tell_time_now()?;
+        }
         if let (Some(condition), Some(assign)) = (alone, update.assign.first()) {
             let table = &keyed.plan.columns[assign.column].table;
             let table = table.table_id.as_ref().map_or(&[][..], |id| id);
             let key = self.shared.cell_memory.key(table, &select);
             memory_key = Some(key);
+            if asks_time && self.shared.cell_memory.remembers(key) {
+                asks_time = false;
+                self.tell_time_now()?;
+            }
             let row = self.remembered_row(keyed, update, values, key);
             if let Some(row) = row
                 && let Some(done) =
@@ -104,15 +117,16 @@ impl Session {
                 return self.write_done(&done);
             }
             // whose SELECT sql_select_limit would cut
-            if own
-                && self.server.select_limit.is_none()
-                && let Some(done) =
-                    self.compare_and_set(keyed, update, values, condition, &select, key)?
-            {
-                return self.write_done(&done);
+            if own && self.server.select_limit.is_none() {
+                let asks_time = std::mem::take(&mut asks_time);
+                let question = self.read_one(&select, asks_time)?;
+                let done = self.compare_and_set(keyed, update, values, condition, question, key)?;
+                if let Some(done) = done {
+                    return self.write_done(&done);
+                }
             }
         }
-        let question = self.lock_rows(select, &parameters, own)?;
+        let question = self.lock_rows(select, &parameters, own, asks_time)?;
         let done = self.read_and_write(question, keyed, update, values, own, memory_key);
         match done {
             Ok(done) => self.write_done(&done),
@@ -130,18 +144,31 @@ impl Session {
         }
     }
 
-    /// Reads one row without a lock and writes it if it is still the same. `None`: it is not.
+    /// Asks for one row without a lock, and for the time if it is not known yet.
+    fn read_one(&mut self, select: &[u8], asks_time: bool) -> Outcome<Question> {
+        let time = match asks_time {
+            true => Some(self.ask_time()?),
+            false => None,
+        };
+        let question = self.server.put_query(select)?;
+        self.server.flush()?;
+        if let Some(time) = time {
+            self.hear_time(time)?;
+        }
+        Ok(question)
+    }
+
+    /// Takes one row, which was read without a lock, and writes it if it is still the same. `None`:
+    /// it is not.
     fn compare_and_set(
         &mut self,
         keyed: &KeyedPlan,
         update: &RowUpdate,
         values: Values,
         condition: &Text,
-        select: &[u8],
+        question: Question,
         memory_key: u64,
     ) -> Outcome<Option<Done>> {
-        let question = self.server.put_query(select)?;
-        self.server.flush()?;
         let read = self.read_rows_to_update(question, keyed, update, values);
         let (rows, found) = read.map_err(Failure::before_a_change)?;
         let of_condition = self.warnings_of_condition()?;
@@ -208,7 +235,6 @@ impl Session {
         let read = self.read_rows_to_update(question, keyed, update, values);
         let (rows, found) = read.map_err(Failure::before_a_change)?;
         let mut changed = 0;
-        let mut warnings = 0;
         let of_condition = self.warnings_of_condition()?;
         if of_condition > 0 {
             self.keep_warnings(of_condition)?;
@@ -216,7 +242,7 @@ impl Session {
         if rows.is_empty() {
             self.check_plain(keyed, update, values)?;
             if own {
-                self.server.run(b"COMMIT AND NO CHAIN NO RELEASE")?;
+                self.server.run(COMMIT)?;
             }
         } else {
             let chunks: Vec<&[Row]> = rows.chunks(self.chunk(CHUNK, rows.len(), own)).collect();
@@ -224,31 +250,18 @@ impl Session {
             if savepoint {
                 self.server.run(b"SAVEPOINT `onionskin$update`")?;
             }
-            let last = chunks.len() - 1;
+            // what earlier chunks did must not be committed with a last one that fails
+            let commits = own && chunks.len() == 1;
             for chunk in chunks {
                 let write = self.locked_write(keyed, update, values, chunk)?;
-                let question = self.server.put_query(&write.sql)?;
-                // what earlier chunks did must not be committed with a last one that fails; and
-                // what the server has to say about other columns is lost behind a COMMIT
-                let alone = last == 0 && update.plain.is_empty();
-                let commit = own && alone;
-                let committed = match commit {
-                    true => Some(self.server.put_query(b"COMMIT AND NO CHAIN NO RELEASE")?),
-                    false => None,
+                let (done, list) = match commits {
+                    true => self.run_and_commit(&write.sql)?,
+                    false => (self.server.run(&write.sql), Rows::new()),
                 };
-                self.server.flush()?;
-                let done = self.server.read_ok(question);
-                if let Some(committed) = committed {
-                    self.server.read_ok(committed)?;
-                }
                 match done {
                     Ok(done) => {
                         changed += changed_rows(&done);
-                        if done.warnings > 0 && !alone {
-                            self.keep_warnings(done.warnings)?;
-                        } else {
-                            warnings += done.warnings;
-                        }
+                        self.keep_warnings_of(&done, list, commits)?;
                         if let (Some(key), [_]) = (memory_key, chunk) {
                             self.shared.cell_memory.keep(key, &write.cells);
                         }
@@ -257,8 +270,10 @@ impl Session {
                         if chunk.len() > 1 && !self.diagnostics.warnings.is_empty() {
                             // of which rows is not known
                             self.current.unclear = true;
-                        } else if !commit {
+                        } else if !commits {
                             self.keep_list_of(&failure, keyed)?;
+                        } else if !update.plain.is_empty() {
+                            self.keep_this_list(list, &failure, keyed);
                         }
                         if savepoint && !failure.is_fatal() {
                             // a deadlock has rolled everything back, the savepoint included
@@ -268,14 +283,56 @@ impl Session {
                     }
                 }
             }
-            if own && (last > 0 || !update.plain.is_empty()) {
-                self.server.run(b"COMMIT AND NO CHAIN NO RELEASE")?;
+            if own && !commits {
+                self.server.run(COMMIT)?;
             }
             if savepoint {
                 self.server.run(b"RELEASE SAVEPOINT `onionskin$update`")?;
             }
         }
-        Ok(self.update_done(found, changed, warnings))
+        Ok(self.update_done(found, changed, 0))
+    }
+
+    /// Runs the one statement that writes in a transaction of ours, and commits, in one round trip.
+    /// If it fails it has changed nothing, and there is nothing to commit. What it warns of is read
+    /// in between, because behind the COMMIT the list is another one's.
+    pub(crate) fn run_and_commit(&mut self, sql: &[u8]) -> Outcome<(Outcome<Done>, Rows)> {
+        let question = self.server.put_query(sql)?;
+        let listed = self.server.put_query(b"SHOW WARNINGS")?;
+        let committed = self.server.put_query(COMMIT)?;
+        self.server.flush()?;
+        let done = match self.server.read_ok(question) {
+            Err(failure) if failure.is_fatal() => return Err(failure),
+            done => done,
+        };
+        let list = match self.server.read_rows(listed) {
+            // whoever ends the session's statement now comes too late
+            Err(Failure::Server { .. }) => Rows::new(),
+            list => list?,
+        };
+        let committed = self.server.read_ok(committed);
+        if done.is_ok() {
+            committed?;
+        }
+        Ok((done, list))
+    }
+
+    /// Keeps what a statement has warned of. `is_read`: this is its list.
+    pub(crate) fn keep_warnings_of(
+        &mut self,
+        done: &Done,
+        mut list: Rows,
+        is_read: bool,
+    ) -> Outcome<()> {
+        match (done.warnings, is_read) {
+            (0, _) => Ok(()),
+            (count, false) => self.keep_warnings(count),
+            (count, true) => {
+                hide_tokens(&mut list);
+                self.diagnostics.keep(&list, count);
+                Ok(())
+            }
+        }
     }
 
     /// How many rows one statement writes: all of them if several statements would not be one
@@ -305,23 +362,34 @@ impl Session {
         Ok(())
     }
 
-    /// Sends `SELECT … FOR UPDATE`, in a transaction of ours if `own`. Returns the question whose
-    /// answer has the rows. If there is no transaction, nobody reads that answer.
+    /// Sends `SELECT … FOR UPDATE`, in a transaction of ours if `own`, and asks for the time before
+    /// it if `asks_time`. Returns the question whose answer has the rows. If there is no
+    /// transaction, nobody reads that answer.
     pub(crate) fn lock_rows(
         &mut self,
         mut select: Vec<u8>,
         parameters: &[Vec<u8>],
         own: bool,
+        asks_time: bool,
     ) -> Outcome<Question> {
         self.with_limit(&mut select)?;
         select.extend_from_slice(b" FOR UPDATE");
         self.say_next_transaction()?;
+        let time = match asks_time {
+            true => Some(self.ask_time()?),
+            false => None,
+        };
         let begun = match own {
             true => Some(self.server.put_query(b"BEGIN")?),
             false => None,
         };
         let asked = self.put_with_parameters(&select, parameters)?;
         self.server.flush()?;
+        if let Some(time) = time
+            && let Err(failure) = self.hear_time(time)
+        {
+            return Err(self.undo(failure, own)?);
+        }
         if let Some(begun) = begun
             && let Err(failure) = self.server.read_ok(begun)
         {

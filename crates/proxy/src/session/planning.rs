@@ -25,17 +25,14 @@ impl Session {
         // Some statements would show, or change, its physical columns without an error. IGNORE
         // makes a warning of a CHECK that does not hold.
         let unnoticed = match planned.plan.action {
-            Action::Relay => {
-                planned.plan.facts.about_definitions || self.ignores_in_nothing_known(&planned)
-            }
+            Action::Relay if planned.plan.facts.about_definitions => true,
             // a table without protected columns, which may be a view
             Action::Show {
                 what: Show::CreateView,
                 ref table,
                 ..
             } => !table.is_protected(),
-            Action::Refuse(_) => false,
-            _ => planned.plan.facts.ignore,
+            _ => self.ignores_unnoticed(&planned),
         };
         if unnoticed && !planned.plan.names.is_empty() {
             let facts = &planned.plan.facts;
@@ -55,14 +52,20 @@ impl Session {
         Ok(planned)
     }
 
-    /// Whether the statement says IGNORE, and none of its names was a table's when it was looked up
-    /// last.
-    fn ignores_in_nothing_known(&self, planned: &KeyedPlan) -> bool {
+    /// Whether IGNORE may hide that the statement's tables are others by now. If it is relayed,
+    /// none of its names was a table's when it was looked up last.
+    pub(crate) fn ignores_unnoticed(&self, planned: &KeyedPlan) -> bool {
+        let plan = &planned.plan;
         let known = |name: &TableName| {
             let known = self.account.table(&name.database, &name.name);
             matches!(known, Known::Table(_))
         };
-        planned.plan.facts.ignore && !planned.plan.names.iter().any(known)
+        plan.facts.ignore
+            && match plan.action {
+                Action::Relay => !plan.names.iter().any(known),
+                Action::Refuse(_) => false,
+                _ => true,
+            }
     }
 
     fn recalled_plan(&mut self, sql: &[u8]) -> Outcome<Arc<KeyedPlan>> {

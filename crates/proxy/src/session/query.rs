@@ -224,9 +224,16 @@ impl Session {
     pub(crate) fn keep_list_of(&mut self, failure: &Failure, keyed: &KeyedPlan) -> Outcome<()> {
         if let Failure::Server { .. } = failure {
             let list = self.server.rows(b"SHOW WARNINGS")?;
-            self.current.list = Some(logical_list(list, keyed));
+            self.keep_this_list(list, failure, keyed);
         }
         Ok(())
+    }
+
+    /// The same of a list that was read already.
+    pub(crate) fn keep_this_list(&mut self, list: Rows, failure: &Failure, keyed: &KeyedPlan) {
+        if let Failure::Server { .. } = failure {
+            self.current.list = Some(logical_list(list, keyed));
+        }
     }
 
     /// Keeps what was said before a statement of several parts failed.
