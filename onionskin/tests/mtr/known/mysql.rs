@@ -1,0 +1,5 @@
+//! Of MySQL's files.
+
+use super::Known;
+
+pub const KNOWN: &[Known] = &[];
