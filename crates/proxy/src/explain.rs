@@ -11,7 +11,7 @@ use onionskin_plan::{
 };
 
 use onionskin_schema::{COMMENT_MARK, NewColumn, PinnedTable, Pins, Policy, Table, TableName};
-use onionskin_value::Family;
+use onionskin_value::{Family, SqlMode};
 
 use crate::config::{Config, FunctionsConfig};
 use crate::engine_place::Whereabouts;
@@ -102,6 +102,7 @@ fn explain_text(
         lex,
         database: database.map(str::to_string),
         strict: true,
+        forbidden_dates: SqlMode::empty(),
         high_not: false,
         found_rows: false,
         default_collation: "utf8mb4_general_ci".into(),
