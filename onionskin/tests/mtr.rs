@@ -75,6 +75,7 @@ fn answers_as_the_servers_own_tests_do(suite: Suite) {
         plain: plain.port(),
         control: control.port(),
         proxy: proxy.port(),
+        behind: behind.port(),
         explicit: explicit.port(),
         data: [plain.data_dir(), control.data_dir(), behind.data_dir()],
     };

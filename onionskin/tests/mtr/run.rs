@@ -27,6 +27,8 @@ pub struct Ports {
     pub plain: u16,
     pub control: u16,
     pub proxy: u16,
+    /// The server behind the proxy.
+    pub behind: u16,
     pub explicit: u16,
     /// Data directories of the lanes' servers.
     pub data: [PathBuf; 3],

@@ -2,6 +2,19 @@
 
 use super::*;
 
+const GTID_OFF: [&str; 4] = [
+    "SET GLOBAL gtid_mode = ON_PERMISSIVE",
+    "SET GLOBAL gtid_mode = OFF_PERMISSIVE",
+    "SET GLOBAL gtid_mode = OFF",
+    "SET GLOBAL enforce_gtid_consistency = OFF",
+];
+const GTID_ON: [&str; 4] = [
+    "SET GLOBAL enforce_gtid_consistency = ON",
+    "SET GLOBAL gtid_mode = OFF_PERMISSIVE",
+    "SET GLOBAL gtid_mode = ON_PERMISSIVE",
+    "SET GLOBAL gtid_mode = ON",
+];
+
 impl Runner<'_> {
     pub fn command(&mut self, name: &str, rest: &str) -> Step {
         match name {
@@ -93,6 +106,18 @@ impl Runner<'_> {
         self.open(part(0), user, part(3), database)
     }
 
+    /// Runs statements in sessions of their own.
+    fn on_every_server(&mut self, statements: &[&str]) -> Step {
+        for port in [self.ports.plain, self.ports.control, self.ports.behind] {
+            let failed = |what: &str| Stop(format!("{what} as root fails"));
+            let mut root = seen::connect(port, "root", "", "").map_err(|_| failed("a login"))?;
+            for sql in statements {
+                root.query_drop(sql).map_err(|_| failed(sql))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Runs a statement in this session and in those to come.
     fn in_every_session(&mut self, sql: &'static str) -> Step {
         self.first_statements.push(sql);
@@ -143,8 +168,6 @@ impl Runner<'_> {
             "elide_costs.inc",
             "not_binlog_format_statement.inc",
             "not_tsan.inc",
-            "set_gtid_mode_off.inc",
-            "set_gtid_mode_on.inc",
         ];
         if NEEDLESS.contains(&&*base) {
             return Ok(());
@@ -152,6 +175,11 @@ impl Runner<'_> {
         // MySQL's test program starts the servers anew for it.
         if base == "force_myisam_default.inc" {
             return self.in_every_session("SET default_storage_engine = MyISAM");
+        }
+        match &*base {
+            "set_gtid_mode_off.inc" => return self.on_every_server(&GTID_OFF),
+            "set_gtid_mode_on.inc" => return self.on_every_server(&GTID_ON),
+            _ => {}
         }
         // MySQL's are questions to the server, and skip the file themselves.
         if base.starts_with("have_") && self.suite == Suite::MariaDb
