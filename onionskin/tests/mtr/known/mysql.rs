@@ -135,6 +135,11 @@ pub const KNOWN: &[Known] = &[
         "a constant that warns is computed once, and not each time that the optimizer looks at it",
     ),
     (
+        "type_temporal_fractional",
+        "MODIFY a TIMESTAMP",
+        "cells of another type are written anew, and their rows counted",
+    ),
+    (
         "type_varchar",
         "alter table t1 change v v",
         "a longer VARCHAR has longer cells, for which rows are copied and counted",
