@@ -102,7 +102,7 @@ struct Runner<'a> {
     /// A connection ended in the middle of a statement. Its server notices that some time later,
     /// and keeps its named locks until then.
     broken_off: bool,
-    /// In a later round of a loop: what is equal is not counted again.
+    /// In a later round of a loop: what is equal or refused is not counted again.
     again: bool,
     executed: usize,
     depth: usize,
@@ -514,7 +514,9 @@ impl Runner<'_> {
         message: &str,
         creation: Option<Creation>,
     ) -> Step {
-        self.report.refused(sql, message);
+        if !self.again {
+            self.report.refused(sql, message);
+        }
         self.just_refused = true;
         if !matches!(
             verb,
