@@ -89,7 +89,7 @@ fn bits_without_a_length_or_a_digit(kind: Kind) {
     ] {
         match kind {
             Kind::MySql => {
-                // behind ENCRYPTED FOR it is a refusal; a column of [protect] has the server's error
+                // behind ENCRYPTED FOR it is refused; a column of [protect] has the server's error
                 let (protected, bare) = with_and_without_protection(sql);
                 pair.protected.must_fail(&protected);
                 pair.plain.must_fail(&bare);

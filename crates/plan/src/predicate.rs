@@ -152,8 +152,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// `k IS NULL`: the sealed cell is NULL where the value is, and so is the token. Of a group, the
-    /// token alone is known.
+    /// `k IS NULL`: the sealed cell is NULL where the value is, and so is the token. Of a group,
+    /// only the token is known.
     fn null_test(&mut self, expr: &Expr, scope: &Scope) -> Planned<()> {
         let Some((range, column)) = self.column_of(expr, scope)? else {
             return self.scan(expr, scope);
