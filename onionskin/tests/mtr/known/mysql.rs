@@ -40,6 +40,11 @@ pub const KNOWN: &[Known] = &[
     ("func_misc", "PREPARE st FROM", PREPARED_WARNS),
     ("func_misc", "EXECUTE st", PREPARED_WARNS),
     (
+        "func_group",
+        "(RAND())",
+        "RAND() gives another value each time",
+    ),
+    (
         "func_prefix_key",
         "ADD KEY k3 (b(2))",
         "an index over a prefix is one over the whole token: the server warns that it has two of them",
