@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz mariadb-tests orm-suites driver-suites applications bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book package package-test container-test browser-test mariadb118 nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests mysql-tests orm-suites driver-suites applications bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book package package-test container-test browser-test mariadb118 nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -29,7 +29,12 @@ fuzz: ## coverage-guided fuzzing of every decoder (nightly Rust, cargo-fuzz); SE
 mariadb-tests: ## MariaDB's own test files, statement by statement, on a plain server and with every column protected
 	@scripts/install-deps.sh tests
 	@scripts/mariadb-tests.sh
-	$(CARGO) test --locked --profile ci -p onionskin --test mtr -- --ignored --nocapture
+	$(CARGO) test --locked --profile ci -p onionskin --test mtr mariadb -- --ignored --nocapture
+
+mysql-tests: ## the same with MySQL's own test files
+	@scripts/install-deps.sh tests
+	@scripts/mysql-tests.sh
+	$(CARGO) test --locked --profile ci -p onionskin --test mtr mysql -- --ignored --nocapture
 
 orm-suites: ## test suites of Django, SQLAlchemy and SQLObject, and an application on Node's ORMs, on a plain server and through the proxy
 	@scripts/install-deps.sh tests
@@ -126,7 +131,9 @@ nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzin
 	python3 scripts/assess_corpus.py --seed $$(date +%j) --rows 60 --out target/assess-corpus.json
 	ONIONSKIN_ASSESS_CORPUS=$(CURDIR)/target/assess-corpus.json $(CARGO) test --locked --profile ci -p onionskin-assess --test personal_data -- --nocapture
 	scripts/mariadb-tests.sh
-	$(CARGO) test --locked --profile ci -p onionskin --test mtr -- --ignored --nocapture
+	$(CARGO) test --locked --profile ci -p onionskin --test mtr mariadb -- --ignored --nocapture
+	scripts/mysql-tests.sh
+	$(CARGO) test --locked --profile ci -p onionskin --test mtr mysql -- --ignored --nocapture
 	scripts/fuzz.sh 600
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/orm_suites.py

@@ -1,16 +1,17 @@
-//! MariaDB's own test files, statement by statement, on a plain server and through the proxy where
-//! every column that can be protected is. Every answer is the same, or the proxy refuses the
+//! The servers' own test files, statement by statement, on a plain server and through the proxy
+//! where every column that can be protected is. Every answer is the same, or the proxy refuses the
 //! statement.
 //!
-//! The files come with Debian's package mariadb-test-data; they are read where
-//! `scripts/mariadb-tests.sh` unpacks them and are no part of this project. The whole takes
-//! minutes, so the test is ignored unless it is asked for (`make mariadb-tests`).
+//! The files come with Debian's packages mariadb-test-data and mysql-testsuite; they are read where
+//! `scripts/mariadb-tests.sh` and `scripts/mysql-tests.sh` unpack them and are no part of this
+//! project. The whole takes minutes, so the tests are ignored unless they are asked for
+//! (`make mariadb-tests`, `make mysql-tests`).
 //!
 //! - `ONIONSKIN_MTR=select,join` runs these files only.
 //! - `ONIONSKIN_UPDATE=1` writes the counts of all files into docs/sql.md, as each was run last.
 //!
-//! Results go to `target/mariadb-tests`: `report.txt`, and `differences.txt` with each difference
-//! and `refused.txt` with each refusal.
+//! Results go to `target/mariadb-tests` and `target/mysql-tests`: `report.txt`, and
+//! `differences.txt` with each difference and `refused.txt` with each refusal.
 
 #[path = "mtr/definitions.rs"]
 mod definitions;
@@ -24,28 +25,41 @@ mod report;
 mod run;
 #[path = "mtr/seen.rs"]
 mod seen;
+#[path = "mtr/suite.rs"]
+mod suite;
 
 use onionskin_testkit::*;
 use report::Report;
 use run::Ports;
-use std::path::{Path, PathBuf};
-
-/// Files by name; `*` stands for whatever follows.
-const FILES: &str = "select join join_outer group_by order_by distinct union subselect insert insert_select insert_update update \
-    delete replace multi_update func_* null case having limit type_* ctype_utf8 key range derived view cte_* win";
+use suite::Suite;
 
 #[test]
 #[ignore = "takes minutes; make mariadb-tests"]
-fn answers_as_the_servers_own_tests_do() {
-    let home = home();
-    let names = names(&home);
+fn answers_as_mariadbs_own_tests_do() {
+    answers_as_the_servers_own_tests_do(Suite::MariaDb);
+}
+
+#[test]
+#[ignore = "takes minutes; make mysql-tests"]
+fn answers_as_mysqls_own_tests_do() {
+    answers_as_the_servers_own_tests_do(Suite::MySql);
+}
+
+fn answers_as_the_servers_own_tests_do(suite: Suite) {
     // accounts of the files are of users at localhost
     let options = || ServerOptions {
         extra: vec!["--skip-name-resolve=0".into()],
+        // as MySQL's own test program starts its servers
+        binlog: (suite == Suite::MySql).then_some(Binlog::Row),
         ..ServerOptions::default()
     };
-    let start = || Server::start(Kind::MariaDb, options()).expect("MariaDB");
-    let (plain, control, behind, scratch) = (start(), start(), start(), start());
+    let start = || Server::start(suite.kind(), options());
+    let (Some(plain), Some(control), Some(behind), Some(scratch)) =
+        (start(), start(), start(), start())
+    else {
+        return;
+    };
+    let home = suite.home();
     let engine = format!("[scratch]\nsocket = \"{}\"\n", scratch.socket().display());
     let everything = "[protect.\"*.*\"]\n\"*\" = [\"eq\", \"range\"]\n";
     let mut proxy = Proxy::start(&behind, &format!("{engine}{everything}"));
@@ -61,15 +75,16 @@ fn answers_as_the_servers_own_tests_do() {
         plain: plain.port(),
         control: control.port(),
         proxy: proxy.port(),
+        behind: behind.port(),
         explicit: explicit.port(),
         data: [plain.data_dir(), control.data_dir(), behind.data_dir()],
     };
-    let mut sum = Report::new("all");
+    let mut sum = Report::new(suite, "all");
     let mut lines = String::new();
-    let folder = checkout().join("target/mariadb-tests");
+    let folder = suite.results();
     std::fs::create_dir_all(&folder).expect("a folder for the results");
-    for name in &names {
-        let report = run::file(&ports, &home, name);
+    for name in &suite.wanted() {
+        let report = run::file(&ports, suite, &home, name);
         announce(&report.line());
         lines += &format!("{}\n", report.line());
         sum.add(&report);
@@ -88,69 +103,30 @@ fn answers_as_the_servers_own_tests_do() {
     std::fs::write(folder.join("differences.txt"), sum.differences()).expect("differences.txt");
     std::fs::write(folder.join("refused.txt"), sum.refusals()).expect("refused.txt");
     if std::env::var_os("ONIONSKIN_UPDATE").is_some() {
-        let all = matching(&home, FILES);
+        let all = suite.all();
         let kept: Vec<Report> = all
             .iter()
             .filter_map(|n| Report::kept(&folder, n))
             .collect();
-        let mut sum = Report::new("all");
+        let mut sum = Report::new(suite, "all");
         kept.iter().for_each(|report| sum.add(report));
-        update_page(&report::page(&kept, &sum));
+        update_page(suite, &report::page(&kept, &sum));
     }
     assert_eq!(
         sum.unexplained(),
         0,
-        "see target/mariadb-tests/differences.txt"
+        "see target/{}/differences.txt",
+        suite.name()
     );
 }
 
 /// Puts the counts into docs/sql.md.
-fn update_page(made: &str) {
-    const BEGIN: &str = "<!-- made by onionskin/tests/mtr.rs -->\n";
+fn update_page(suite: Suite, made: &str) {
     const END: &str = "<!-- end of what is made by the test files -->\n";
+    let begin = suite.mark();
     let path = checkout().join("docs/sql.md");
     let page = std::fs::read_to_string(&path).expect("docs/sql.md");
-    let (before, rest) = page.split_once(BEGIN).expect("where the counts begin");
+    let (before, rest) = page.split_once(&begin).expect("where the counts begin");
     let (_, after) = rest.split_once(END).expect("where the counts end");
-    std::fs::write(&path, format!("{before}{BEGIN}{made}{END}{after}")).expect("docs/sql.md");
-}
-
-/// Where the files are.
-fn home() -> PathBuf {
-    let unpacked = checkout().join("target/mariadb-test/usr/share/mysql/mysql-test");
-    let installed = PathBuf::from("/usr/share/mysql/mysql-test");
-    let found = [unpacked, installed]
-        .into_iter()
-        .find(|p| p.join("main").exists());
-    found.expect("MariaDB's test files are not there; run scripts/mariadb-tests.sh")
-}
-
-fn names(home: &Path) -> Vec<String> {
-    let wanted = std::env::var("ONIONSKIN_MTR").unwrap_or_else(|_| FILES.into());
-    let names = matching(home, &wanted);
-    assert!(!names.is_empty(), "no file is called {wanted}");
-    names
-}
-
-/// The files that patterns name, in order.
-fn matching(home: &Path, wanted: &str) -> Vec<String> {
-    let patterns: Vec<&str> = wanted.split([' ', ',']).filter(|p| !p.is_empty()).collect();
-    let entries = std::fs::read_dir(home.join("main")).expect("the folder of the files");
-    let names = entries.map(|e| {
-        e.expect("an entry")
-            .file_name()
-            .to_string_lossy()
-            .into_owned()
-    });
-    let mut names: Vec<String> = names
-        .filter_map(|n| n.strip_suffix(".test").map(str::to_owned))
-        .filter(|name| {
-            patterns.iter().any(|p| match p.strip_suffix('*') {
-                Some(prefix) => name.starts_with(prefix),
-                None => name == p,
-            })
-        })
-        .collect();
-    names.sort();
-    names
+    std::fs::write(&path, format!("{before}{begin}{made}{END}{after}")).expect("docs/sql.md");
 }

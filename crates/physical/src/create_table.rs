@@ -5,7 +5,7 @@ use onionskin_plan::{
     Action, Catalog, Ddl, Known, LexMode, Outcome, Request, Settings, Template, UseScratch, plan,
 };
 use onionskin_schema::{NewColumn, Policy};
-use onionskin_value::Family;
+use onionskin_value::{Family, SqlMode};
 
 use crate::new_columns::{keeps_grams, with_ids};
 use crate::text::definition_text;
@@ -53,6 +53,7 @@ impl CreateTable<'_> {
             lex,
             database: Some(self.database.to_owned()),
             strict: true,
+            forbidden_dates: SqlMode::empty(),
             high_not: false,
             found_rows: false,
             default_collation: self.default_collation.to_owned(),

@@ -52,6 +52,8 @@ pub(crate) struct Planner<'a> {
     pub insert_only: Option<Text>,
     /// See [`crate::plan::Plan::grouping`].
     pub grouping: Option<Grouping>,
+    /// The protected columns by whose tokens the query around the present place groups its rows.
+    pub grouped: Vec<ColumnUse>,
     /// See [`crate::plan::Plan::row_ends`].
     pub row_ends: Vec<usize>,
     /// See [`crate::plan::Plan::surplus_values`].
@@ -191,6 +193,7 @@ impl<'a> Planner<'a> {
             probe: None,
             insert_only: None,
             grouping: None,
+            grouped: Vec::new(),
             row_ends: Vec::new(),
             surplus_values: 0,
             beside_plain: Vec::new(),
@@ -415,10 +418,12 @@ impl<'a> Planner<'a> {
     /// Tries something; what it did to the statement is undone if it is refused.
     pub fn tried<T>(&mut self, attempt: impl FnOnce(&mut Self) -> Planned<T>) -> Option<T> {
         let (edits, pinned) = (self.edits.clone(), self.pinned.len());
+        let grouped = self.grouped.len();
         let done = attempt(self).ok();
         if done.is_none() {
             self.edits = edits;
             self.pinned.truncate(pinned);
+            self.grouped.truncate(grouped);
         }
         done
     }

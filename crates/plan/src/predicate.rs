@@ -5,6 +5,7 @@
 //! with. Every kind of expression is listed; one that is not is refused.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use onionskin_schema::{TokenKind, same_name};
 use onionskin_value::{Family, Kind, SqlType};
@@ -151,7 +152,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// `k IS NULL`: the sealed cell is NULL where the value is.
+    /// `k IS NULL`: the sealed cell is NULL where the value is, and so is the token. Of a group,
+    /// only the token is known.
     fn null_test(&mut self, expr: &Expr, scope: &Scope) -> Planned<()> {
         let Some((range, column)) = self.column_of(expr, scope)? else {
             return self.scan(expr, scope);
@@ -161,7 +163,12 @@ impl Planner<'_> {
         if temporal && !column.column().nullable {
             return refuse(&errors::EXPRESSION, format!("{} IS NULL", column.path()));
         }
-        self.replace(range, column.sealed());
+        let is_it = |g: &ColumnUse| Arc::ptr_eq(&g.table, &column.table) && g.index == column.index;
+        let by_token = self.grouped.iter().any(is_it);
+        match equality(&column) {
+            Ok((token, _)) if by_token => self.replace(range, token),
+            _ => self.replace(range, column.sealed()),
+        }
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use onionskin_schema::{PinnedTable, Policy, Table};
-use onionskin_value::Family;
+use onionskin_value::{Family, SqlMode};
 
 use crate::lex::LexMode;
 use crate::template::Template;
@@ -30,6 +30,9 @@ pub struct Settings {
     pub database: Option<String>,
     /// `STRICT_TRANS_TABLES` or `STRICT_ALL_TABLES`.
     pub strict: bool,
+    /// NO_ZERO_DATE and NO_ZERO_IN_DATE, as far as a DEFAULT of such a date is an error or is
+    /// stored as another one. Without strict mode, a zero date is kept in spite of NO_ZERO_DATE.
+    pub forbidden_dates: SqlMode,
     /// `HIGH_NOT_PRECEDENCE`: `NOT a = b` is `(NOT a) = b`.
     pub high_not: bool,
     /// The client counts found rows, not changed ones (`CLIENT_FOUND_ROWS`).

@@ -18,7 +18,7 @@ use onionskin_schema::{
     Base, Capabilities, Column, Default as ColumnDefault, DefaultLiteral, GramForm, KeyRole,
     PhysicalNames, Policy, Protection, Table, Whole,
 };
-use onionskin_value::{Family, SqlType};
+use onionskin_value::{Family, SqlMode, SqlType};
 
 fn column(name: &str, ty: &str, caps: Option<(&str, u8)>) -> Column {
     let collation = (ty.contains("char") || ty.contains("text")).then_some("utf8mb4_general_ci");
@@ -651,6 +651,7 @@ fn plans_are_as_written_down() {
         lex: LexMode::default(),
         database: Some("app".into()),
         strict: true,
+        forbidden_dates: SqlMode::empty(),
         high_not: false,
         found_rows: false,
         default_collation: "utf8mb4_general_ci".into(),

@@ -3,9 +3,11 @@
 
 use onionskin_physical::{definition_text, with_ids};
 use onionskin_plan::errors::NotUnderstood;
-use onionskin_plan::{Action, Copied, Outcome as PlanOutcome, Plan, Request, Template, errors};
-use onionskin_schema::{NewColumn, TableName, copy_definition, identifier};
-use onionskin_value::Charset;
+use onionskin_plan::{
+    Action, Copied, Outcome as PlanOutcome, Plan, Request, Settings, Template, errors,
+};
+use onionskin_schema::{NewColumn, TableName, copy_definition, identifier, same_name};
+use onionskin_value::{Charset, SqlMode};
 
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
@@ -46,7 +48,11 @@ impl Session {
         self.must_be_exact(&sql)?;
 
         let table = format!("table {}", source.name);
-        let defined = self.plan_definition(&sql, &table)?;
+        let silent = source
+            .protected_columns()
+            .filter(|(c, _)| !c.explicit_collation);
+        let silent: Vec<String> = silent.map(|(c, _)| c.name.clone()).collect();
+        let defined = self.plan_definition(&sql, &table, &silent)?;
         if source.is_protected() && defined.protected.is_empty() {
             return Err(Failure::refused(
                 &errors::INTERNAL,
@@ -87,12 +93,17 @@ impl Session {
             return Err(Failure::refused(&errors::DAMAGED, about));
         }
         let config = &self.shared.config;
+        let settings = Settings {
+            // a default that a table has already
+            forbidden_dates: SqlMode::empty(),
+            ..self.space.settings.clone()
+        };
         let mut looked_up = 0;
         loop {
             let outcome = onionskin_plan::plan(&Request {
                 sql: sql.as_bytes(),
                 template: &template,
-                settings: &self.space.settings,
+                settings: &settings,
                 catalog: self.account.as_ref(),
                 policy: &config.policy,
             });
@@ -107,9 +118,21 @@ impl Session {
         }
     }
 
-    /// The same, made physical.
-    pub(crate) fn plan_definition(&mut self, sql: &str, about: &str) -> Outcome<Defined> {
-        let plan = self.plan_own(sql, about)?;
+    /// The same, made physical. The collations of the columns `derived` count as the server's
+    /// choice, though the text names their character sets.
+    pub(crate) fn plan_definition(
+        &mut self,
+        sql: &str,
+        about: &str,
+        derived: &[String],
+    ) -> Outcome<Defined> {
+        let mut plan = self.plan_own(sql, about)?;
+        if let Action::Define(ddl) = &mut plan.action {
+            for column in &mut ddl.new_columns {
+                let is_derived = derived.iter().any(|name| same_name(name, &column.name));
+                column.explicit_collation &= !is_derived;
+            }
+        }
         let config = &self.shared.config;
         match plan.action {
             Action::Relay => Ok(Defined {

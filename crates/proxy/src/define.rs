@@ -23,7 +23,7 @@ fn is_about_a_text(code: u16, message: &[u8]) -> bool {
     code == DUPLICATE_INDEX || code == DEPRECATED_SYNTAX && message == WIDTH.as_bytes()
 }
 
-/// What MySQL says to the definitions of columns that it does not get to see.
+/// What MySQL says of the copies of columns, of which it looks at the types.
 fn deprecations(columns: &[NewColumn], family: Family) -> Vec<Warning> {
     const ZEROFILL: &str = "The ZEROFILL attribute is deprecated and will be removed in a future release. Use the \
                             LPAD function to zero-pad numbers, or store the formatted numbers in a CHAR column.";
@@ -168,7 +168,7 @@ impl Session {
             let named = with_index_names(ddl, &known);
             sql = definition_text(&named, &columns, self.state.family, key)?;
         }
-        self.diagnostics.warnings = deprecations(&columns, self.state.family);
+        self.diagnostics.warnings = columns.iter().flat_map(|c| c.deprecated.clone()).collect();
         let notes = ddl.pieces.iter().filter_map(|piece| {
             let (code, message) = match piece {
                 DdlPiece::Present(column) => (1060, format!("Duplicate column name '{column}'")),

@@ -13,7 +13,7 @@ use onionskin_plan::{
 use onionskin_schema::{
     COMMENT_MARK, NewColumn, PinnedTable, Pins, Policy, Table, TableName, same_name,
 };
-use onionskin_value::Family;
+use onionskin_value::{Family, SqlMode};
 
 use crate::config::{Config, FunctionsConfig};
 use crate::engine_place::Whereabouts;
@@ -104,6 +104,7 @@ fn explain_text(
         lex,
         database: database.map(str::to_string),
         strict: true,
+        forbidden_dates: SqlMode::empty(),
         high_not: false,
         found_rows: false,
         default_collation: "utf8mb4_general_ci".into(),

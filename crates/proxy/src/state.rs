@@ -676,6 +676,19 @@ impl State {
         }
     }
 
+    /// See [`Settings::forbidden_dates`].
+    fn forbidden_dates(&self) -> SqlMode {
+        let mode = self.sql_mode;
+        let if_set = |flag: SqlMode| match mode.contains(flag) {
+            true => flag,
+            false => SqlMode::empty(),
+        };
+        match mode.is_strict() {
+            true => if_set(SqlMode::NO_ZERO_DATE) | if_set(SqlMode::NO_ZERO_IN_DATE),
+            false => if_set(SqlMode::NO_ZERO_IN_DATE),
+        }
+    }
+
     /// What planning depends on.
     pub fn settings(&self, scratch: UseScratch) -> Settings {
         Settings {
@@ -683,6 +696,7 @@ impl State {
             lex: self.lex_mode(),
             database: self.database.clone(),
             strict: self.sql_mode.is_strict(),
+            forbidden_dates: self.forbidden_dates(),
             high_not: self.sql_mode.contains(SqlMode::HIGH_NOT_PRECEDENCE),
             found_rows: self.found_rows,
             default_collation: self.default_collation.clone(),
@@ -700,6 +714,8 @@ impl State {
             u8::from(s.lex.no_backslash_escapes),
             u8::from(s.lex.ignore_space),
             u8::from(s.strict),
+            u8::from(s.forbidden_dates.contains(SqlMode::NO_ZERO_DATE)),
+            u8::from(s.forbidden_dates.contains(SqlMode::NO_ZERO_IN_DATE)),
             u8::from(s.high_not),
             u8::from(s.found_rows),
             u8::from(s.columns_make_keys),

@@ -417,6 +417,7 @@ fn new_column(metadata: &ColumnMetadata, nullable: bool) -> NewColumn {
         name: metadata.name.clone(),
         sql_type: metadata.sql_type,
         explicit_collation: metadata.explicit_collation,
+        deprecated: Vec::new(),
         nullable,
         default: metadata.default.clone(),
         on_update: metadata.on_update,

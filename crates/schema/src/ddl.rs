@@ -3,7 +3,7 @@
 use crate::folding::folded;
 use std::fmt::Write;
 
-use onionskin_value::{Family, SqlType, has_grams, most_grams};
+use onionskin_value::{Family, SqlType, Warning, has_grams, most_grams};
 
 use crate::{
     alias::is_mark,
@@ -40,6 +40,8 @@ pub struct NewColumn {
     pub sql_type: SqlType,
     /// Whether the definition names a character set or collation itself. MySQL shows that.
     pub explicit_collation: bool,
+    /// What the server would say of words in the definition that it will not have for ever.
+    pub deprecated: Vec<Warning>,
     /// Whether NULL is allowed. False for the columns of a primary key.
     pub nullable: bool,
     /// Default, if any; a nullable column without one has the default NULL.

@@ -18,6 +18,10 @@ pub struct SelectedDefinition {
     pub columns: Vec<String>,
     /// The one that counts rows by itself.
     pub counter: Option<String>,
+    /// Those that are shown with a character set and without a collation. MySQL shows so what it
+    /// has taken from an expression; written in a definition, a character set counts as the
+    /// column's own, and its collation is shown.
+    pub derived_charset: Vec<String>,
 }
 
 /// The statement that makes a table with the columns and keys of the one that `shown`, a
@@ -37,6 +41,7 @@ pub fn selected_definition(
     let statement = Statement::cut(shown).ok_or_else(bad)?;
     let collation = table_collation(statement.tail, family);
     let (mut columns, mut counter, mut elements) = (Vec::new(), None, Vec::new());
+    let mut derived_charset = Vec::new();
     for element in &statement.elements {
         let element = element.trim();
         let first = tokens(element).next().ok_or_else(bad)?;
@@ -58,6 +63,10 @@ pub fn selected_definition(
         if words(element).any(|word| word == "AUTO_INCREMENT") {
             counter = Some(column.clone());
         }
+        let has = |wanted: &str| words(element).any(|word| word == wanted);
+        if family == Family::MySql && has("CHARACTER") && !has("COLLATE") {
+            derived_charset.push(column.clone());
+        }
         let mut text = match family {
             Family::MySql => without_collation(element, collation.as_deref()),
             Family::MariaDb => element.to_owned(),
@@ -76,6 +85,7 @@ pub fn selected_definition(
         sql: format!("{head} ({}) {options}", elements.join(", ")),
         columns,
         counter,
+        derived_charset,
     })
 }
 

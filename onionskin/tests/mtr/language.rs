@@ -2,8 +2,8 @@
 //! commands, blocks.
 //!
 //! A file is read into a tree first; variables, conditions and included files are the matter of
-//! `run.rs`. Written from the description of the language in MariaDB's documentation and from the
-//! files themselves.
+//! `run.rs`. Written from the descriptions of the language in both servers' documentation and from
+//! the files themselves.
 
 /// A piece of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +59,7 @@ const COMMANDS: &[&str] = &[
     "disable_rpl_parse",
     "disable_service_connection",
     "disable_session_track_info",
+    "disable_testcase",
     "disable_view_protocol",
     "disable_warnings",
     "disconnect",
@@ -81,6 +82,7 @@ const COMMANDS: &[&str] = &[
     "enable_rpl_parse",
     "enable_service_connection",
     "enable_session_track_info",
+    "enable_testcase",
     "enable_view_protocol",
     "enable_warnings",
     "end_timer",
@@ -89,7 +91,9 @@ const COMMANDS: &[&str] = &[
     "evalp",
     "exec",
     "exec_in_background",
+    "execw",
     "exit",
+    "expr",
     "file_exists",
     "force-cpdir",
     "force-rmdir",
@@ -103,9 +107,11 @@ const COMMANDS: &[&str] = &[
     "mkdir",
     "move_file",
     "output",
+    "partially_sorted_result",
     "ping",
     "ps_execute",
     "query",
+    "query_attributes",
     "query_horizontal",
     "query_vertical",
     "real_sleep",
@@ -126,6 +132,7 @@ const COMMANDS: &[&str] = &[
     "send_shutdown",
     "shutdown_server",
     "skip",
+    "skip_if_hypergraph",
     "sleep",
     "sorted_result",
     "source",
@@ -254,8 +261,8 @@ impl Reader<'_> {
 
     fn command(&mut self, name: String, rest: &str, nodes: &mut Vec<Node>, parsing: &mut bool) {
         match name.as_str() {
-            "enable_parsing" => *parsing = true,
-            "disable_parsing" => *parsing = false,
+            "enable_parsing" | "enable_testcase" => *parsing = true,
+            "disable_parsing" | "disable_testcase" => *parsing = false,
             "delimiter" if !rest.is_empty() => self.delimiter = rest.as_bytes().to_vec(),
             "perl" | "write_file" | "append_file" => {
                 self.line();

@@ -1,6 +1,7 @@
 //! What came of the files: counted, grouped by cause, and differences one by one.
 
 use super::known;
+use super::suite::Suite;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,6 +18,8 @@ pub struct Difference {
 /// The result of a file, or of several.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
+    #[serde(default)]
+    pub suite: Suite,
     pub name: String,
     pub equal: usize,
     /// Of these, statements that name a table with protected columns.
@@ -38,8 +41,9 @@ pub struct Report {
 }
 
 impl Report {
-    pub fn new(name: &str) -> Report {
+    pub fn new(suite: Suite, name: &str) -> Report {
         Report {
+            suite,
             name: name.into(),
             ..Report::default()
         }
@@ -130,7 +134,7 @@ impl Report {
     pub fn differences(&self) -> String {
         let mut out = String::new();
         for (file, d) in &self.differences {
-            if let Some(reason) = known::reason(file, d) {
+            if let Some(reason) = known::reason(self.suite, file, d) {
                 let _ = writeln!(out, "(known: {reason})");
             }
             let _ = writeln!(out, "---- {file}: {}\n{}\n{}\n", d.kind, d.sql, d.detail);
@@ -150,7 +154,8 @@ impl Report {
 
     /// Number of differences without a known reason.
     pub fn unexplained(&self) -> usize {
-        let unknown = |(file, d): &&(String, Difference)| known::reason(file, d).is_none();
+        let unknown =
+            |(file, d): &&(String, Difference)| known::reason(self.suite, file, d).is_none();
         self.differences.iter().filter(unknown).count()
     }
 
@@ -225,7 +230,7 @@ pub fn page(files: &[Report], sum: &Report) -> String {
     }
     out += "\n| file | different | why |\n|---|---|---|\n";
     for (file, d) in &sum.differences {
-        let reason = known::reason(file, d).unwrap_or("not yet explained");
+        let reason = known::reason(sum.suite, file, d).unwrap_or("not yet explained");
         let sql = d.sql.split_whitespace().collect::<Vec<_>>().join(" ");
         let kind = d.kind.replace('|', "\\|");
         // a few words are enough to find the statement in its file

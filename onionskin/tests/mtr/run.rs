@@ -8,6 +8,7 @@ use super::definitions::{self, Creation, Level};
 use super::language::{self, Node};
 use super::report::{Difference, Report};
 use super::seen::{self, Certain, Seen};
+use super::suite::Suite;
 use ::mysql::Conn;
 use ::mysql::prelude::Queryable;
 use std::collections::{HashMap, HashSet};
@@ -26,6 +27,8 @@ pub struct Ports {
     pub plain: u16,
     pub control: u16,
     pub proxy: u16,
+    /// The server behind the proxy.
+    pub behind: u16,
     pub explicit: u16,
     /// Data directories of the lanes' servers.
     pub data: [PathBuf; 3],
@@ -69,12 +72,15 @@ struct Lanes {
 
 struct Runner<'a> {
     ports: &'a Ports,
+    suite: Suite,
     home: &'a Path,
     lanes: HashMap<String, Lanes>,
     /// Connections that could not be made, and why: their statements are not run.
     dead: HashMap<String, String>,
     current: String,
     variables: HashMap<String, String>,
+    /// What every session begins with.
+    first_statements: Vec<&'static str>,
     /// What was sent on a connection and is not yet reaped.
     sent: HashMap<String, String>,
     /// The error of the last statement on the plain server.
@@ -96,7 +102,7 @@ struct Runner<'a> {
     /// A connection ended in the middle of a statement. Its server notices that some time later,
     /// and keeps its named locks until then.
     broken_off: bool,
-    /// In a later round of a loop: what is equal is not counted again.
+    /// In a later round of a loop: what is equal or refused is not counted again.
     again: bool,
     executed: usize,
     depth: usize,
@@ -106,15 +112,17 @@ struct Runner<'a> {
 }
 
 /// Runs a file in new sessions and a new database `test`; `home` is the folder that holds `include`
-/// and `main`.
-pub fn file(ports: &Ports, home: &Path, name: &str) -> Report {
+/// and the files.
+pub fn file(ports: &Ports, suite: Suite, home: &Path, name: &str) -> Report {
     let mut runner = Runner {
         ports,
+        suite,
         home,
         lanes: HashMap::new(),
         dead: HashMap::new(),
         current: "default".into(),
         variables: HashMap::new(),
+        first_statements: vec![CLOCK],
         sent: HashMap::new(),
         last_error: 0,
         started: Instant::now(),
@@ -130,9 +138,9 @@ pub fn file(ports: &Ports, home: &Path, name: &str) -> Report {
         executed: 0,
         depth: 0,
         scratch: tempfile::tempdir().expect("a temporary folder"),
-        report: Report::new(name),
+        report: Report::new(suite, name),
     };
-    let path = home.join("main").join(format!("{name}.test"));
+    let path = suite.path(home, name);
     let text = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let nodes = language::read(&text);
     for port in [ports.plain, ports.control, ports.proxy] {
@@ -164,10 +172,13 @@ struct Asked {
 
 impl Runner<'_> {
     fn open(&mut self, name: &str, user: &str, password: &str, database: &str) -> Step {
+        let first = self.first_statements.clone();
         let open = |port| {
             let mut conn = seen::connect(port, user, password, database)
                 .map_err(|e| format!("a connection that fails ({})", e.code))?;
-            let _ = conn.query_drop(CLOCK);
+            for sql in &first {
+                let _ = conn.query_drop(sql);
+            }
             Ok::<_, String>(conn)
         };
         let ports = [self.ports.plain, self.ports.control, self.ports.proxy];
@@ -503,7 +514,9 @@ impl Runner<'_> {
         message: &str,
         creation: Option<Creation>,
     ) -> Step {
-        self.report.refused(sql, message);
+        if !self.again {
+            self.report.refused(sql, message);
+        }
         self.just_refused = true;
         if !matches!(
             verb,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use onionskin_schema::{Capabilities, Check, DefaultLiteral, NewColumn, Surrogate, possible};
-use onionskin_value::{Family, Kind, SqlType};
+use onionskin_value::{Family, Kind, SqlType, Warning};
 
 use super::attributes::Attributes;
 use super::check;
@@ -11,6 +11,7 @@ use super::collation::default_collation;
 use super::column_type::{plain_type, type_words};
 use super::constant::string;
 use super::default::{self, Given};
+use super::deprecated;
 use super::key_length::{KeyKind, KeyLength};
 use super::reader::Reader;
 use super::schema_refusal;
@@ -157,8 +158,10 @@ pub(super) fn column_definition(
         KeyLength::new(family, kind).add(&written.name, &sql_type, None)?;
     }
     let default = written.kept_default(&sql_type, request)?;
+    let deprecated = written.deprecations(&sql_type, family);
     let mut column = NewColumn {
         sql_type,
+        deprecated,
         explicit_collation: written.names_collation(),
         nullable: !written.not_null && written.key != Some(OwnKey::Primary),
         default,
@@ -203,6 +206,8 @@ struct Written {
     type_word: String,
     /// The type as servers write it.
     type_text: String,
+    /// UNSIGNED stands there; ZEROFILL implies it.
+    says_unsigned: bool,
     /// SIGNED, which is no part of the type as servers write it.
     signed: bool,
     charset: Option<String>,
@@ -234,6 +239,7 @@ impl Written {
             is_json: type_text == "json",
             type_word,
             type_text,
+            says_unsigned: false,
             signed: false,
             charset: None,
             collation: None,
@@ -270,6 +276,7 @@ impl Written {
     fn attribute_of_type(&mut self, r: &mut Reader) -> Planned<bool> {
         if r.eat("unsigned") {
             self.type_text.push_str(" unsigned");
+            self.says_unsigned = true;
         } else if r.eat("signed") {
             self.signed = true;
         } else if r.eat("zerofill") {
@@ -427,6 +434,21 @@ impl Written {
         matches!(self.default, Some(Given::Literal(DefaultLiteral::Null)))
     }
 
+    /// What the server would say of the words.
+    fn deprecations(&self, sql_type: &SqlType, family: Family) -> Vec<Warning> {
+        let words = deprecated::Words {
+            charset: self.charset.as_deref(),
+            collation: self.collation.as_deref(),
+            binary: self.binary_text,
+            unsigned: self.says_unsigned,
+            number: self.type_text.contains('(') && !self.type_word.starts_with("bool"),
+        };
+        match family {
+            Family::MySql => deprecated::warnings(&words, sql_type),
+            Family::MariaDb => Vec::new(),
+        }
+    }
+
     /// Whether the definition itself says what its collation is.
     fn names_collation(&self) -> bool {
         self.charset.is_some() || self.collation.is_some() || self.binary_text
@@ -460,6 +482,10 @@ impl Written {
             false => SqlType::parse(&self.type_text, Some(&collation))
                 .map_err(|e| self.refused(&e.to_string()))?,
         };
+        // elsewhere it is a BIT(1)
+        if sql_type.is_bit() && self.type_text.ends_with("(0)") && family == Family::MySql {
+            return Err(self.refused("a BIT of no bits"));
+        }
         if sql_type.is_fixed_binary() && family != Family::MariaDb {
             return Err(self.refused("a type that this server does not have"));
         }

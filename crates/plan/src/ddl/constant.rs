@@ -34,6 +34,8 @@ pub(super) fn bit_default(r: &mut Reader) -> Option<DefaultLiteral> {
         let mode = r.request.settings.lex;
         match crate::literal::decode(text, kind, false, mode, Charset::Utf8mb4, &mut scratch)? {
             Input::Integer { magnitude, .. } => magnitude,
+            // MySQL has no such number
+            Input::Hex([]) if r.request.settings.family == Family::MySql => return None,
             Input::Hex(bytes) if bytes.len() <= 8 => bytes
                 .iter()
                 .fold(0, |number, byte| number << 8 | u64::from(*byte)),
@@ -126,7 +128,8 @@ pub(super) fn canonical(
     if let Some(what) = text.and_then(|text| unfit(text, sql_type.kind, family)) {
         return refused(what);
     }
-    let context = context(column, family);
+    let mut context = context(column, family);
+    context.sql_mode |= request.settings.forbidden_dates;
     let printed = onionskin_schema::canonical_default(default, sql_type, &context)
         .map_err(|e| schema_refusal(&e))?;
     if !sql_type.is_bit() && text.is_some_and(|text| raises_warnings(text, sql_type, &context)) {

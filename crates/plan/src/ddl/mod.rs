@@ -30,6 +30,7 @@ mod copy;
 mod create;
 mod create_index;
 mod default;
+mod deprecated;
 mod foreign_key;
 mod index;
 mod inline_reference;

@@ -19,6 +19,8 @@ pub(crate) struct Clauses {
     pub(crate) filter: Option<usize>,
     pub(crate) group: Option<usize>,
     pub(crate) having: Option<usize>,
+    /// `WINDOW name AS (…)`
+    window: Option<usize>,
     pub(crate) order: Option<usize>,
     pub(crate) limit: Option<usize>,
     pub(crate) lock: Option<usize>,
@@ -37,6 +39,7 @@ impl Planner<'_> {
             filter: None,
             group: None,
             having: None,
+            window: None,
             order: None,
             limit: None,
             lock: None,
@@ -72,7 +75,11 @@ impl Planner<'_> {
                     found.end = at;
                     break;
                 }
-                if !in_list && let Some(place) = found.place(|word| t.is_word(self.sql(), word)) {
+                if !in_list && self.begins_windows(at) {
+                    found.window.get_or_insert(at);
+                } else if !in_list
+                    && let Some(place) = found.place(|word| t.is_word(self.sql(), word))
+                {
                     place.get_or_insert(at);
                 }
             }
@@ -91,6 +98,16 @@ impl Planner<'_> {
             token.is_some_and(|t| words.iter().any(|word| t.is_word(self.sql(), word)))
         };
         is(at, &["use", "force", "ignore"]) && is(at + 1, &["index", "key"])
+    }
+
+    /// `WINDOW name AS (`: elsewhere the word may be a name.
+    fn begins_windows(&self, at: usize) -> bool {
+        let is_word = |at: usize, word: &str| {
+            let token = self.tokens.get(at);
+            token.is_some_and(|t| t.is_word(self.sql(), word))
+        };
+        let opens = self.tokens.get(at + 3).is_some_and(|t| t.is(b'('));
+        is_word(at, "window") && is_word(at + 2, "as") && opens
     }
 
     /// Skips what stands between SELECT and the list, from the token `at`. Returns the first token
@@ -191,6 +208,7 @@ impl Clauses {
             self.filter,
             self.group,
             self.having,
+            self.window,
             self.order,
             self.limit,
             self.lock,

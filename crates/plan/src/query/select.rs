@@ -263,12 +263,15 @@ impl Planner<'_> {
             names: Some(Vec::new()),
             ..Given::default()
         };
+        let around = self.grouped.len();
+        self.grouped.extend(grouped.iter().cloned());
         for (item, tokens) in projection.iter().zip(&clauses.items) {
             self.item(item, tokens, &list, &mut given)?;
         }
         for key in parts.order {
             self.order_key(&key.expr, projection, scope)?;
         }
+        self.grouped.truncate(around);
         if parts.is_top() && !keys.is_empty() {
             self.grouping = Some(grouping(projection, &given.items, &self.columns, scope));
         }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use onionskin_schema::{Table, folded};
 use sqlparser::ast::{
-    Expr, Function, FunctionArguments, JoinOperator, LockType, ObjectName, Query, Select,
-    SelectItem, SetExpr, TableFactor, TableWithJoins, Visit, Visitor,
+    BinaryOperator, Expr, Function, FunctionArguments, JoinOperator, LockType, ObjectName, Query,
+    Select, SelectItem, SetExpr, TableFactor, TableWithJoins, Visit, Visitor,
 };
 
 use super::functions::is_carried;
@@ -94,6 +94,8 @@ struct Walk<'w, 'a> {
     visible: Vec<HashSet<String>>,
     /// The FROM clause holds more than base tables, so that a bare name may be another's column.
     opaque: bool,
+    /// `<=>` between rows around the present place.
+    row_comparisons: usize,
     /// First tokens of table names in items without names.
     in_names: HashSet<usize>,
     /// Those of them in items of the result.
@@ -179,6 +181,7 @@ fn through(
         locks,
         visible: Vec::new(),
         opaque: false,
+        row_comparisons: 0,
         in_names: HashSet::new(),
         in_result: HashSet::new(),
     };
@@ -307,9 +310,38 @@ impl Visitor for Walk<'_, '_> {
             Expr::Function(function) if Planner::function_name(function) == "default" => Ok(()),
             Expr::Function(function) => is_call_allowed(function),
             Expr::MatchAgainst { .. } => NotUnderstood::Clause("MATCH").refuse(),
-            _ => Ok(()),
+            _ => {
+                self.row_comparisons += usize::from(compares_rows(expr));
+                Ok(())
+            }
         })
     }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Refusal> {
+        self.row_comparisons -= usize::from(compares_rows(expr));
+        ControlFlow::Continue(())
+    }
+}
+
+/// `(a, b) <=> (SELECT …)`
+fn compares_rows(expr: &Expr) -> bool {
+    let Expr::BinaryOp {
+        left,
+        op: BinaryOperator::Spaceship,
+        right,
+    } = expr
+    else {
+        return false;
+    };
+    let is_row = |e: &Expr| {
+        let mut inner = e;
+        while let Expr::Nested(e) = inner {
+            inner = e;
+        }
+        matches!(inner, Expr::Tuple(_) | Expr::Subquery(_))
+            || matches!(inner, Expr::Function(call) if Planner::function_name(call) == "row")
+    };
+    is_row(left) && is_row(right)
 }
 
 /// `TABLE t` names a table that the visitor does not see; other statements are none.
@@ -434,6 +466,10 @@ impl Walk<'_, '_> {
         let Some(condition) = &select.selection else {
             return Ok(());
         };
+        // MySQL's answer is another one if the table is empty than if no row is met
+        if self.row_comparisons > 0 {
+            return Ok(());
+        }
         let offset = self.planner.offset(select.select_token.0.span);
         let start = self.planner.token_at(offset)?;
         let clauses = self.planner.clauses(start)?;

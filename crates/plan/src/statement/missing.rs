@@ -303,7 +303,8 @@ fn with_other_values(sql: &[u8], all: &[Token]) -> Vec<u8> {
         }
         let is_behind = |word: &str| before.is_some_and(|t| t.is_word(sql, word));
         let other: &[u8] = match token.kind {
-            TokenKind::Literal(LiteralKind::Integer) => b"0",
+            // a length, a position or a count of rows may not be 0: `WEIGHT_STRING(s AS CHAR(2))`
+            TokenKind::Literal(LiteralKind::Integer) => b"1",
             TokenKind::Literal(LiteralKind::Decimal) => b"0.0",
             TokenKind::Literal(LiteralKind::Float) => b"0e0",
             TokenKind::Literal(LiteralKind::Parameter) => b"?",

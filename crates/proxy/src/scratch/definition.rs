@@ -15,8 +15,8 @@ use crate::session::Session;
 /// What servers say of a column that cannot be: a syntax error, an unknown type, an impossible
 /// default, a length, precision or scale out of range, members that are there twice, an attribute
 /// that does not go with the type.
-const OF_DEFINITIONS: [u16; 13] = [
-    1063, 1064, 1067, 1074, 1101, 1171, 1291, 1294, 1425, 1426, 1427, 1439, 4161,
+const OF_DEFINITIONS: [u16; 14] = [
+    1063, 1064, 1067, 1074, 1101, 1171, 1291, 1294, 1425, 1426, 1427, 1439, 3013, 4161,
 ];
 /// Words of definitions that mean something else for a temporary table, name other tables, or are
 /// the proxy's own.

@@ -50,7 +50,7 @@ use self::documents::Documents;
 use self::engine::gone;
 use self::result::Shown;
 use self::settings::Settings;
-use self::tables::{Loader, definition, full_name, quoted};
+use self::tables::{Loader, definition, full_name, needs_defaults, quoted};
 use self::write::Change;
 use crate::bind::{Values, check_letters};
 use crate::catalog::{KeyedPlan, PlanOrigin};
@@ -139,7 +139,7 @@ impl Session {
                 &session.state,
                 &scratch.variables,
             )?;
-            session.make_tables(engine, scratch, &documents)?;
+            session.make_tables(engine, scratch, &documents, sql)?;
             engine.share(&settings)?;
             let sql = renamed_text(sql, scratch, session.state.lex_mode())?;
             let found = engine.definitions(&Shown::of(scratch, &session.state), &sql);
@@ -331,10 +331,12 @@ impl Session {
         engine: &mut Engine,
         scratch: &Scratch,
         documents: &[Documents],
+        sql: &[u8],
     ) -> Outcome<()> {
+        let (family, defaults) = (self.state.family, needs_defaults(sql));
         for (read, documents) in scratch.reads.iter().zip(documents) {
             engine.need_database(&read.table.database)?;
-            engine.put(definition(read, documents, self.state.family).as_bytes())?;
+            engine.put(definition(read, documents, defaults, family).as_bytes())?;
         }
         if let Some(database) = &self.state.database {
             engine.enter(database)?;
@@ -363,7 +365,7 @@ impl Session {
         let changes = change.is_some();
         let begin = |session: &mut Self, engine: &mut Engine| {
             let documents = documents::answers(&mut session.server, scratch, of_documents)?;
-            session.make_tables(engine, scratch, &documents)?;
+            session.make_tables(engine, scratch, &documents, values.sql)?;
             let (server, state) = (&mut session.server, &session.state);
             settings::answer(server, of_settings, engine, state, &scratch.variables)
         };

@@ -61,7 +61,14 @@ fn depends_on_engine(column: &Column) -> bool {
 }
 
 /// `CREATE TEMPORARY TABLE …`: the logical columns, and what keys say about them.
-pub(super) fn definition(read: &ScratchRead, documents: &Documents, family: Family) -> String {
+///
+/// `with_defaults`: see [`needs_defaults`].
+pub(super) fn definition(
+    read: &ScratchRead,
+    documents: &Documents,
+    with_defaults: bool,
+    family: Family,
+) -> String {
     let columns = || read.columns.iter().map(|c| &read.table.columns[c.index]);
     let mut parts = Vec::new();
     let written = !read.key.is_empty();
@@ -98,7 +105,9 @@ pub(super) fn definition(read: &ScratchRead, documents: &Documents, family: Fami
         } else if column.auto_increment && read.defines {
             // what servers make of it
             text.push_str(" DEFAULT 0");
-        } else if let Some(default) = default(column, family, written || read.defines) {
+        } else if let Some(default) =
+            default(column, family, written && with_defaults || read.defines)
+        {
             text.push_str(" DEFAULT ");
             text.push_str(&default);
         }
@@ -148,6 +157,21 @@ pub(super) fn definition(read: &ScratchRead, documents: &Documents, family: Fami
     )
 }
 
+/// Whether a statement may take the defaults of columns that allow NULL.
+///
+/// A table whose changed rows get the present time MySQL compares by their bytes, and the bytes of
+/// a NULL are those of the default where the row was read, and zeros where a statement has set it.
+/// With another default than NULL, a NULL that stays one counts as changed.
+pub(super) fn needs_defaults(sql: &[u8]) -> bool {
+    const TAKING: [&[u8]; 3] = [b"default", b"insert", b"replace"];
+    TAKING.iter().any(|word| mentions(sql, word))
+}
+
+fn mentions(sql: &[u8], word: &[u8]) -> bool {
+    let mut parts = sql.windows(word.len());
+    parts.any(|part| part.eq_ignore_ascii_case(word))
+}
+
 /// The statement that lets a table of this many rows be as little known to the optimizer as the
 /// server's, if there is need for one.
 ///
@@ -162,12 +186,8 @@ pub(super) fn uncounted(
     sql: &[u8],
 ) -> Option<String> {
     const GATHERING: [&[u8]; 5] = [b"group", b"distinct", b"union", b"over", b"order"];
-    let mentions = |word: &&[u8]| {
-        let mut parts = sql.windows(word.len());
-        parts.any(|part| part.eq_ignore_ascii_case(word))
-    };
     let counts = rows <= 1 && engine(read, family) == ARIA;
-    (counts && GATHERING.iter().any(mentions)).then(|| {
+    (counts && GATHERING.iter().any(|word| mentions(sql, word))).then(|| {
         // that a row may be too long is an error in the strict mode, even where none is
         let table = full_name(read);
         format!("SET STATEMENT innodb_strict_mode = 0 FOR ALTER TABLE {table} {INNODB}")

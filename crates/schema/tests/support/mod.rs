@@ -46,6 +46,7 @@ pub fn column(name: &str, sql_type: &str, collation: Option<&str>) -> NewColumn 
         name: name.to_owned(),
         sql_type: SqlType::parse(sql_type, collation).expect(sql_type),
         explicit_collation: false,
+        deprecated: Vec::new(),
         nullable: true,
         default: None,
         on_update: false,

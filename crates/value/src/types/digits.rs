@@ -53,7 +53,7 @@ impl SqlType {
         };
         if let Some(digits) = self.digits {
             rounded = digits.round(rounded);
-            greatest = digits.greatest();
+            greatest = digits.greatest().min(greatest);
         }
         let held = rounded.clamp(-greatest, greatest);
         (held, least_is_zero || held != rounded)

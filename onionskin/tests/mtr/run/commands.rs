@@ -2,11 +2,24 @@
 
 use super::*;
 
+const GTID_OFF: [&str; 4] = [
+    "SET GLOBAL gtid_mode = ON_PERMISSIVE",
+    "SET GLOBAL gtid_mode = OFF_PERMISSIVE",
+    "SET GLOBAL gtid_mode = OFF",
+    "SET GLOBAL enforce_gtid_consistency = OFF",
+];
+const GTID_ON: [&str; 4] = [
+    "SET GLOBAL enforce_gtid_consistency = ON",
+    "SET GLOBAL gtid_mode = OFF_PERMISSIVE",
+    "SET GLOBAL gtid_mode = ON_PERMISSIVE",
+    "SET GLOBAL gtid_mode = ON",
+];
+
 impl Runner<'_> {
     pub fn command(&mut self, name: &str, rest: &str) -> Step {
         match name {
             "error" => self.expects_error = true,
-            "sorted_result" => self.sorted = true,
+            "sorted_result" | "partially_sorted_result" => self.sorted = true,
             "eval" | "evalp" => {
                 let sql = self.substituted(rest)?;
                 return self.statement(&sql);
@@ -93,6 +106,29 @@ impl Runner<'_> {
         self.open(part(0), user, part(3), database)
     }
 
+    /// Runs statements in sessions of their own.
+    fn on_every_server(&mut self, statements: &[&str]) -> Step {
+        for port in [self.ports.plain, self.ports.control, self.ports.behind] {
+            let failed = |what: &str| Stop(format!("{what} as root fails"));
+            let mut root = seen::connect(port, "root", "", "").map_err(|_| failed("a login"))?;
+            for sql in statements {
+                root.query_drop(sql).map_err(|_| failed(sql))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a statement in this session and in those to come.
+    fn in_every_session(&mut self, sql: &'static str) -> Step {
+        self.first_statements.push(sql);
+        let lanes = self.lanes()?;
+        for conn in [&mut lanes.plain, &mut lanes.control, &mut lanes.proxy] {
+            let done = conn.query_drop(sql);
+            done.map_err(|e| Stop(format!("`{sql}` fails: {e}")))?;
+        }
+        Ok(())
+    }
+
     fn include(&mut self, rest: &str) -> Step {
         let name = self.substituted(rest)?;
         let base = Path::new(&name).file_name().unwrap_or_default();
@@ -127,11 +163,26 @@ impl Runner<'_> {
             "wait_condition.inc",
             "have_metadata_lock_info.inc",
             "have_profiling.inc",
+            // MySQL's
+            "assert.inc",
+            "elide_costs.inc",
+            "not_binlog_format_statement.inc",
+            "not_tsan.inc",
         ];
         if NEEDLESS.contains(&&*base) {
             return Ok(());
         }
-        if base.starts_with("have_")
+        // MySQL's test program starts the servers anew for it.
+        if base == "force_myisam_default.inc" {
+            return self.in_every_session("SET default_storage_engine = MyISAM");
+        }
+        match &*base {
+            "set_gtid_mode_off.inc" => return self.on_every_server(&GTID_OFF),
+            "set_gtid_mode_on.inc" => return self.on_every_server(&GTID_ON),
+            _ => {}
+        }
+        // MySQL's are questions to the server, and skip the file themselves.
+        if base.starts_with("have_") && self.suite == Suite::MariaDb
             || base.starts_with("is_embedded")
             || base.starts_with("windows")
         {
@@ -144,7 +195,11 @@ impl Runner<'_> {
         if base.starts_with("restart") {
             return stop(format!("{base} restarts the server"));
         }
-        let places = [self.home.join(&name), self.home.join("main").join(&name)];
+        let places = [
+            self.home.join(&name),
+            self.home.join(self.suite.files()).join(&name),
+            self.home.join("include").join(&name),
+        ];
         let found: Option<&PathBuf> = places.iter().find(|p| p.exists());
         let Some(text) = found.and_then(|p| std::fs::read(p).ok()) else {
             return stop(format!("{base} is not there"));

@@ -16,7 +16,10 @@ impl Runner<'_> {
             _ => None,
         };
         let own = self.variables.get(name).cloned();
+        // to MySQL's test program, a variable that nothing has set is empty
+        let unset = (self.suite == Suite::MySql).then(String::new);
         own.or(known.map(str::to_owned))
+            .or(unset)
             .ok_or_else(|| Stop(format!("the variable ${name}")))
     }
 
@@ -83,7 +86,11 @@ impl Runner<'_> {
         else {
             return Err(Stop("query_get_value without three arguments".into()));
         };
-        let query = self.substituted(query.trim_matches(['"', '\'']))?;
+        let quoted = ['"', '\''].into_iter().find_map(|q| {
+            let inside = query.strip_prefix(q)?;
+            inside.strip_suffix(q)
+        });
+        let query = self.substituted(quoted.unwrap_or(query))?;
         let row: usize = self.substituted(row)?.parse().unwrap_or(1);
         let answer = seen::run(&mut self.lanes()?.plain, &query);
         let Some(set) = answer.sets.first() else {

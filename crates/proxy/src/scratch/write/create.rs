@@ -239,7 +239,11 @@ impl Session {
         let made = selected_definition(&shown, NEW, &head, &new.encrypted, options, family);
         let made = made.map_err(|e| Failure::refused(&errors::DEFINITION, e.to_string()))?;
         self.check_text(made.sql.as_bytes())?;
-        let defined = self.plan_definition(&made.sql, "the definition of a new table")?;
+        let defined = self.plan_definition(
+            &made.sql,
+            "the definition of a new table",
+            &made.derived_charset,
+        )?;
         let is_protected = |name: &str| {
             let mut protected = defined.protected.iter();
             protected.any(|c| same_name(&c.name, name))
