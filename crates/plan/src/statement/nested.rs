@@ -15,7 +15,7 @@ use super::words::{asks_about_the_last, first_words, flattened, is_one_of, may_b
 use crate::errors;
 use crate::lex::{LexMode, Token, TokenKind};
 use crate::plan::{Action, Show};
-use crate::planner::{Planned, Request, identifier, refuse};
+use crate::planner::{Known, Planned, Request, identifier, refuse};
 
 /// Words that a query begins with.
 const QUERIES: [&str; 4] = ["select", "table", "values", "with"];
@@ -49,6 +49,10 @@ pub(super) struct Hidden {
     calls: bool,
     /// Any value.
     values: bool,
+    /// A value behind WHERE and the like in a statement that is told by its first words.
+    clause: bool,
+    /// See [`reads_by_alias`].
+    alias: bool,
 }
 
 impl Hidden {
@@ -68,15 +72,13 @@ impl Hidden {
             another: holds(&|all| stray::names_another(sql, all, near)),
             calls: holds(&|all| calls_column(sql, all, near)),
             values,
+            clause: values && in_all(sql, tokens, mode, |all| has_clause(sql, all)),
+            alias: in_all(sql, tokens, mode, |all| reads_by_alias(request, all)),
         }
     }
 
     /// Refuses a statement that would go to the server with it.
-    pub(super) fn check(
-        &self,
-        action: &Action,
-        names_missing: impl FnOnce() -> bool,
-    ) -> Planned<()> {
+    pub(super) fn check(&self, action: &Action, names_missing: impl Fn() -> bool) -> Planned<()> {
         if self.columns {
             let about = "a table's column beside a question about the last statement";
             return refuse(&errors::STATEMENT, about);
@@ -92,6 +94,16 @@ impl Hidden {
         let is_relayed = matches!(action, Action::Relay);
         if self.stray && !matches!(action, Action::Refuse(_)) || self.another && is_relayed {
             let about = "a value where a definition has no place for one";
+            return refuse(&errors::STATEMENT, about);
+        }
+        if self.alias {
+            return refuse(
+                &errors::STATEMENT,
+                "HANDLER by another name than the table's",
+            );
+        }
+        if self.clause && is_relayed && names_missing() {
+            let about = "a condition in a statement of this kind, by a name that [protect] matches";
             return refuse(&errors::STATEMENT, about);
         }
         if self.calls && !matches!(action, Action::Refuse(_)) {
@@ -222,6 +234,51 @@ fn has_condition(sql: &[u8], all: &[Token], near: &[Arc<Table>]) -> bool {
         })
     };
     all.iter().any(|token| begins(token) || is_protected(token))
+}
+
+/// Whether a condition stands in a statement that is told by its first words, and is no definition.
+fn has_clause(sql: &[u8], all: &[Token]) -> bool {
+    let is_definition = all
+        .first()
+        .is_some_and(|t| is_one_of(sql, t, &["create", "alter", "show", "grant", "revoke"]));
+    is_told_by_words(sql, all)
+        && !is_definition
+        && all
+            .iter()
+            .skip(1)
+            .any(|t| is_one_of(sql, t, &["where", "having"]))
+}
+
+/// Whether HANDLER opens a table under another name, or reads one that is no table's with values.
+/// Servers go on under that name when the table has become another one.
+fn reads_by_alias(request: &Request, all: &[Token]) -> bool {
+    let sql = request.sql;
+    if !all.first().is_some_and(|t| is_one_of(sql, t, &["handler"])) {
+        return false;
+    }
+    let Some(open) = all
+        .iter()
+        .position(|t| is_one_of(sql, t, &["open", "read", "close"]))
+    else {
+        return false;
+    };
+    let behind = &all[open + 1..];
+    match () {
+        () if is_one_of(sql, &all[open], &["open"]) => behind
+            .iter()
+            .any(|t| !t.is(b';') && t.kind != TokenKind::Executable),
+        () if is_one_of(sql, &all[open], &["read"]) => {
+            let name = all
+                .get(1)
+                .and_then(|t| identifier(sql, t))
+                .unwrap_or_default();
+            let database = request.settings.database.as_deref().unwrap_or_default();
+            let is_table = matches!(request.catalog.table(database, &name), Known::Table(_));
+            let is_qualified = all.get(2).is_some_and(|t| t.is(b'.'));
+            !is_table && !is_qualified && behind.iter().any(is_value)
+        }
+        () => false,
+    }
 }
 
 /// Whether a value stands in parentheses behind the name of a protected column, where servers see a
