@@ -145,7 +145,19 @@ impl<'s> Judge<'s> {
         let policy = self.policy(choice);
         let planned = self.plan(&sql, &self.schema.database, &view, &policy);
         match planned.map(|plan| plan.action) {
-            Some(Action::Define(ddl)) if ddl.new_columns.len() >= wanted => Ok(ddl.new_columns),
+            Some(Action::Define(ddl)) if ddl.new_columns.len() >= wanted => {
+                // A column joins the group of what it refers to by itself. Tables that are there
+                // already are changed one by one, so the group has to be said.
+                let joins = |column: &NewColumn| {
+                    let at = self.schema.find(&described.table.name, &column.name);
+                    let chosen = at.and_then(|at| choice.get(&at));
+                    chosen.is_some_and(|chosen| chosen.join == column.capabilities.join)
+                };
+                match ddl.new_columns.iter().all(joins) {
+                    true => Ok(ddl.new_columns),
+                    false => Err(Refusal::new(&errors::OTHER_KEY, "")),
+                }
+            }
             Some(Action::Refuse(refusal)) => Err(refusal),
             _ => Err(Refusal::new(&errors::DEFINITION, "")),
         }

@@ -41,11 +41,10 @@ use onionskin_value::Family;
 use crate::{AssessError, data, reader::Reader, text::shown};
 use asked::{Asked, Shape};
 use judge::{Judge, Verdict};
-use report::Counted;
 use schema::{At, Schema};
 use search::{Addition, Part, Search};
 
-pub use report::{Capability, ColumnReport, FORMAT, QueriesReport, ShapeReport, VERSION};
+pub use report::{Capability, ColumnReport, Counted, FORMAT, QueriesReport, ShapeReport, VERSION};
 pub use request::Request;
 
 /// Bytes of a file of statements.

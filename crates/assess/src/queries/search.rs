@@ -255,7 +255,7 @@ impl<'j, 's> Search<'j, 's> {
         if joins {
             let changed = choice
                 .iter()
-                .filter(|(at, c)| self.choice.get(at) != Some(c));
+                .filter(|(at, c)| self.choice.get(*at) != Some(*c));
             tables.extend(changed.map(|((table, _), _)| *table));
         }
         self.verdict(at, base, &tables, &choice).level() >= goal
@@ -481,7 +481,7 @@ impl<'j, 's> Search<'j, 's> {
             };
             for addition in self.additions(shape) {
                 let choice = self.with(&[addition]);
-                let changed = choice.iter().filter(|(at, c)| current.get(at) != Some(c));
+                let changed = choice.iter().filter(|(at, c)| current.get(*at) != Some(*c));
                 let tables: BTreeSet<usize> = changed.map(|((table, _), _)| *table).collect();
                 let verdict = self.verdict(shape, &base, &tables, &choice);
                 if let Some(then) = verdict.tier().filter(|then| *then < tier) {
