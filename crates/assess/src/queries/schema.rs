@@ -11,9 +11,14 @@ use onionskin_value::Family;
 
 use crate::{
     AssessError,
-    reader::{MAX_ROWS, Reader},
+    reader::{MAX_ROWS, Reader, Texts},
     text::{shown, sql_string},
 };
+
+/// The rows of an answer; none if there is none.
+fn lines(reader: &mut Reader, sql: String) -> Result<Vec<Texts>, AssessError> {
+    Ok(reader.raw(&sql)?.unwrap_or_default())
+}
 
 /// A column: its table's place, and its own in the table.
 pub type At = (usize, usize);
@@ -81,17 +86,22 @@ impl Schema {
             let _ = reader.raw("SET SESSION information_schema_stats_expiry = 0")?;
         }
         let name = sql_string(database);
-        let mut lines = |sql: String| Ok::<_, AssessError>(reader.raw(&sql)?.unwrap_or_default());
-        let collation = lines(format!(
-            "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {name}"
-        ))?;
+        let collation = lines(
+            reader,
+            format!(
+                "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {name}"
+            ),
+        )?;
         let collation = collation.into_iter().flatten().flatten().next();
         let mut schema = Self::new(family, database, &collation.unwrap_or_default());
         let mut rows_of = BTreeMap::new();
-        for row in lines(format!(
-            "SELECT TABLE_NAME, TABLE_TYPE, TABLE_ROWS FROM information_schema.TABLES \
+        for row in lines(
+            reader,
+            format!(
+                "SELECT TABLE_NAME, TABLE_TYPE, TABLE_ROWS FROM information_schema.TABLES \
              WHERE TABLE_SCHEMA = {name} ORDER BY TABLE_NAME LIMIT {MAX_ROWS}"
-        ))? {
+            ),
+        )? {
             let cell = |at: usize| row.get(at).and_then(Option::as_deref).unwrap_or_default();
             match cell(1) {
                 "BASE TABLE" => {
@@ -109,69 +119,96 @@ impl Schema {
                 identifier(&shown(database))
             )));
         }
-        let columns = lines(format!(
-            "SELECT {COLUMNS_QUERY_FIELDS} FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {name} \
+        schema.read_tables(reader, &rows_of)?;
+        schema.read_keys(reader)?;
+        Ok(schema)
+    }
+
+    /// The tables of these names, with their definitions.
+    fn read_tables(
+        &mut self,
+        reader: &mut Reader,
+        rows_of: &BTreeMap<String, u64>,
+    ) -> Result<(), AssessError> {
+        let name = sql_string(&self.database);
+        let columns = lines(
+            reader,
+            format!(
+                "SELECT {COLUMNS_QUERY_FIELDS} FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = {name} \
              ORDER BY TABLE_NAME, ORDINAL_POSITION"
-        ))?;
+            ),
+        )?;
         let tables = tables_from_rows(columns.iter().map(|row| ColumnRow::of(row)), |_, _| true);
         for table in tables {
             let Some(rows) = rows_of.get(&table.name).copied() else {
                 continue;
             };
             if table.is_protected() {
-                schema.left_out.push(format!(
+                self.left_out.push(format!(
                     "{}: it has protected columns already",
                     shown(&table.name)
                 ));
             }
             let sql = format!(
                 "SHOW CREATE TABLE {}.{}",
-                identifier(database),
+                identifier(&self.database),
                 identifier(&table.name)
             );
-            let definition = lines(sql)?.into_iter().next();
+            let definition = lines(reader, sql)?.into_iter().next();
             let definition = definition.and_then(|row| row.into_iter().nth(1).flatten());
             if definition.is_none() {
-                schema.left_out.push(format!(
+                self.left_out.push(format!(
                     "{}: its definition is not visible: needs GRANT SELECT",
                     shown(&table.name)
                 ));
             }
-            schema.tables.push(Described {
+            self.tables.push(Described {
                 table: Arc::new(table),
                 definition: definition.unwrap_or_default(),
                 rows,
                 keyed: BTreeSet::new(),
             });
         }
-        let keys = lines(format!(
-            "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = {name} \
+        Ok(())
+    }
+
+    /// Columns in keys, and foreign keys.
+    fn read_keys(&mut self, reader: &mut Reader) -> Result<(), AssessError> {
+        let name = sql_string(&self.database);
+        let keys = lines(
+            reader,
+            format!(
+                "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = {name} \
              AND COLUMN_NAME IS NOT NULL LIMIT {MAX_ROWS}"
-        ))?;
+            ),
+        )?;
         for row in keys {
             let cell = |at: usize| row.get(at).and_then(Option::as_deref).unwrap_or_default();
-            if let Some((table, column)) = schema.find(cell(0), cell(1)) {
-                schema.tables[table].keyed.insert(column);
+            if let Some((table, column)) = self.find(cell(0), cell(1)) {
+                self.tables[table].keyed.insert(column);
             }
         }
-        let keys = lines(format!(
-            "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, \
+        let keys = lines(
+            reader,
+            format!(
+                "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME, \
              REFERENCED_COLUMN_NAME FROM information_schema.KEY_COLUMN_USAGE \
              WHERE REFERENCED_TABLE_NAME IS NOT NULL AND (TABLE_SCHEMA = {name} OR REFERENCED_TABLE_SCHEMA = {name}) \
              LIMIT {MAX_ROWS}"
-        ))?;
+            ),
+        )?;
         for row in keys {
             let cell = |at: usize| row.get(at).and_then(Option::as_deref).unwrap_or_default();
-            let side = |at: usize| match same_name(cell(at), database) {
-                true => schema.find(cell(at + 1), cell(at + 2)),
+            let side = |at: usize| match same_name(cell(at), &self.database) {
+                true => self.find(cell(at + 1), cell(at + 2)),
                 false => None,
             };
             match (side(0), side(3)) {
-                (Some(from), Some(to)) => schema.references.push((from, to)),
-                (from, to) => schema.tied.extend(from.into_iter().chain(to)),
+                (Some(from), Some(to)) => self.references.push((from, to)),
+                (from, to) => self.tied.extend(from.into_iter().chain(to)),
             }
         }
-        Ok(schema)
+        Ok(())
     }
 
     /// Reads tables of other databases.
