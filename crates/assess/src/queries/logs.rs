@@ -360,7 +360,7 @@ mod tests {
             \t\t     4 Quit\t\n";
         let (source, shapes, skipped) = seen(text);
         assert_eq!(source, Source::General);
-        assert_eq!(shapes, [shape("shop", "INSERT INTO t VALUES (?, …)", 2)]);
+        assert_eq!(shapes, [shape("shop", "INSERT INTO t VALUES (?, …), …", 2)]);
         assert!(skipped.is_empty(), "{skipped:?}");
     }
 
