@@ -7,7 +7,7 @@ use onionskin_plan::{LexMode, Template};
 use crate::text::shown;
 
 /// Shapes that are kept. More are counted, and told.
-const MAX_SHAPES: usize = 20_000;
+const MAX_SHAPES: usize = 5_000;
 /// Bytes of a statement that is looked at.
 const MAX_STATEMENT: usize = 1 << 20;
 /// Characters of a shape in a report.

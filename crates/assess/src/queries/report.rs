@@ -348,7 +348,7 @@ impl QueriesReport {
         if !refused.is_empty() {
             sections.push(Section {
                 title: "Refused".into(),
-                prose: vec!["No capability carries these.".into()],
+                prose: vec!["No capability that was tried carries these.".into()],
                 grid: grid(&["count", "shape", "code", "why"], refused),
                 ..Section::default()
             });
@@ -366,7 +366,7 @@ impl QueriesReport {
             sections.push(Section {
                 title: "Read whole tables".into(),
                 prose: vec![
-                    "These run. Every row of a large table is read and opened, and no capability changes that.".into(),
+                    "These run. Every row of a large table is read and opened, and no capability that was tried changes that.".into(),
                 ],
                 grid: grid(&["count", "shape", "tier", "tables"], wide),
                 ..Section::default()

@@ -18,6 +18,8 @@ use super::schema::At;
 
 /// Pairs of additions that are tried for a statement.
 const MAX_PAIRS: usize = 1_500;
+/// Questions to the planner after which single additions alone are tried.
+const MAX_ASKED: usize = 300_000;
 /// Columns of a statement between which joins are tried.
 const MAX_JOINED: usize = 12;
 
@@ -273,6 +275,9 @@ impl<'j, 's> Search<'j, 's> {
             if self.reaches(at, base, &[*addition], goal) {
                 return Some(vec![*addition]);
             }
+        }
+        if self.asked > MAX_ASKED {
+            return None;
         }
         let mut pairs: Vec<[Addition; 2]> = Vec::new();
         for (n, first) in additions.iter().enumerate() {
