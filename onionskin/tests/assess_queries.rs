@@ -17,6 +17,7 @@ on_both_servers!(
     a_benchmark,
     a_shop,
     logs_and_digests_are_read,
+    its_commands_encrypt_the_tables_that_are_there,
     what_cannot_be_is_said,
 );
 
@@ -329,6 +330,50 @@ fn logs_and_digests_are_read(kind: Kind) {
     let (_, report, all) = assess(&server, &["--digests", "--columns", SHOP.columns]);
     assert_eq!(report.policy, SHOP.policy, "{all}");
     no_value_is_told(&all);
+}
+
+/// In their order: the foreign key goes, both tables are migrated, and it comes again.
+fn its_commands_encrypt_the_tables_that_are_there(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    let mut root = server.connect();
+    root.must("CREATE DATABASE app");
+    root.must("USE app");
+    for sql in SHOP.tables.iter().chain(SHOP.rows) {
+        root.must(sql);
+    }
+    for table in names(&SHOP) {
+        root.must(&format!("ANALYZE TABLE {table}"));
+    }
+    let folder = folder();
+    let file = statements_file(folder.path(), SHOP.statements);
+    let file = file.to_str().expect("text");
+    let (_, report, all) = assess(&server, &["--statements", file, "--columns", SHOP.columns]);
+    assert_eq!(report.policy, SHOP.policy, "{all}");
+    let options = ProxyOptions {
+        settings: "like_index = true\n".into(),
+        ..ProxyOptions::default()
+    };
+    let proxy = Proxy::start_with(&server, options);
+    let mut client = proxy.connect_to("app");
+    assert_eq!(report.commands.len(), 4, "{:#?}", report.commands);
+    for command in &report.commands {
+        match command.strip_prefix("onionskin migrate ") {
+            None => drop(client.must(command)),
+            Some(rest) => {
+                let (table, columns) = rest.split_once(" --encrypt ").expect("columns");
+                let columns = columns.trim_matches('\'');
+                must_migrate(&server, Some(&proxy), &[table, "--encrypt", columns]);
+            }
+        }
+    }
+    let keys = "SELECT COUNT(*) FROM information_schema.REFERENTIAL_CONSTRAINTS \
+                WHERE CONSTRAINT_SCHEMA = 'app' AND CONSTRAINT_NAME = 'of_customer'";
+    assert_eq!(root.text(keys).expect("a number"), "1");
+    for sql in SHOP.statements {
+        client.must(sql);
+    }
 }
 
 /// Statements that nothing carries, columns that cannot be protected, and texts that are none.
