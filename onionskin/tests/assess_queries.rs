@@ -19,6 +19,7 @@ on_both_servers!(
     logs_and_digests_are_read,
     its_commands_encrypt_the_tables_that_are_there,
     what_cannot_be_is_said,
+    hostile_names_views_and_other_databases,
 );
 
 /// Tables, rows, statements; and what was found by hand to be the smallest policy.
@@ -449,4 +450,69 @@ fn what_cannot_be_is_said(kind: Kind) {
             text(&output)
         );
     }
+}
+
+/// Without --columns it is what `assess data` proposes. Names of the server's are shown harmless,
+/// and stay what they are in the policy.
+fn hostile_names_views_and_other_databases(kind: Kind) {
+    const HOSTILE: &str = "<script>alert(1)</script>";
+    let Some(server) = with_tables(kind, &SHOP, ServerOptions::default()) else {
+        return;
+    };
+    let mut root = server.connect();
+    root.must("USE app");
+    root.must(&format!(
+        "CREATE TABLE `{HOSTILE}` (id INT PRIMARY KEY, `e\"mail` VARCHAR(60))"
+    ));
+    root.must(&format!(
+        "INSERT INTO `{HOSTILE}` VALUES (1, 'canary@example.org'), (2, 'canary@example.com')"
+    ));
+    root.must(&format!("ANALYZE TABLE `{HOSTILE}`"));
+    root.must("CREATE VIEW seen AS SELECT id FROM customers");
+    root.must("CREATE DATABASE other");
+    root.must("CREATE TABLE other.plain (id INT PRIMARY KEY, mail VARCHAR(120))");
+    let of_hostile = format!("SELECT id FROM `{HOSTILE}` WHERE `e\"mail` = 'canary@example.org'");
+    let statements = [
+        of_hostile.as_str(),
+        "SELECT id FROM seen WHERE id = 7",
+        "SELECT c.email FROM customers c JOIN other.plain p ON p.id = c.id WHERE p.id = 7",
+        "SELECT c.id FROM customers c JOIN other.plain p ON p.mail = c.email WHERE p.id = 7",
+        "SELECT id FROM other.plain WHERE mail = 'canary@example.org'",
+    ];
+    let folder = folder();
+    let file = statements_file(folder.path(), &statements);
+    let (code, report, all) = assess(&server, &["--statements", file.to_str().expect("text")]);
+    assert_eq!(code, Some(1), "{all}");
+    no_value_is_told(&all);
+    let page = all.split("<!DOCTYPE html>").nth(1);
+    let page = page.and_then(|page| page.split("</html>").next());
+    let page = page.expect("the page is among the files");
+    assert!(!page.contains("<script"), "a name is HTML");
+    assert!(page.contains("&lt;script"), "the name is told");
+    assert!(
+        report
+            .policy
+            .contains(&"\"e\\\"mail\" = [\"eq\"]".to_owned()),
+        "{:#?}",
+        report.policy
+    );
+    let shape = |part: &str| {
+        let found = report.shapes.iter().find(|s| s.shape.contains(part));
+        found.unwrap_or_else(|| panic!("no shape with {part}"))
+    };
+    let of_view = shape("seen");
+    assert_eq!(of_view.reason.as_deref(), Some("it names a view"));
+    assert_eq!(shape("SELECT c.email").tier, Some(1));
+    // a plain column of another database cannot be compared with tokens
+    assert_eq!(shape("p.mail = c.email").tier, None);
+    assert_eq!(shape("FROM other.plain WHERE").tier, Some(0));
+
+    // The policy is one: the table is made with it, and the statement runs.
+    root.must(&format!("DROP TABLE `{HOSTILE}`"));
+    let proxy = Proxy::start(&server, &report.policy.join("\n"));
+    let mut client = proxy.connect_to("app");
+    client.must(&format!(
+        "CREATE TABLE `{HOSTILE}` (id INT PRIMARY KEY, `e\"mail` VARCHAR(60))"
+    ));
+    client.must(&of_hostile);
 }

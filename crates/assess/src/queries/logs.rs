@@ -287,7 +287,10 @@ fn end_slow(statement: &mut String, current: &mut String, asked: &mut Asked) {
 mod tests {
     use super::*;
 
-    fn seen(text: &str) -> (Source, Vec<(String, String, u64)>, Vec<(String, u64)>) {
+    /// Database, shape and count.
+    type Seen = (String, String, u64);
+
+    fn seen(text: &str) -> (Source, Vec<Seen>, Vec<(String, u64)>) {
         let mut asked = Asked::default();
         let source = read(text, "app", &mut asked);
         let mut shapes: Vec<_> = asked
@@ -299,7 +302,7 @@ mod tests {
         (source, shapes, asked.skipped().to_vec())
     }
 
-    fn shape(database: &str, shown: &str, count: u64) -> (String, String, u64) {
+    fn shape(database: &str, shown: &str, count: u64) -> Seen {
         (database.into(), shown.into(), count)
     }
 

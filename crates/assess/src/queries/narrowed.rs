@@ -83,7 +83,7 @@ fn parts<'t>(sql: &[u8], tokens: &'t [Token], word: &str) -> Vec<&'t [Token]> {
 }
 
 /// Without the parentheses around the whole of it.
-fn inner<'t>(mut tokens: &'t [Token]) -> &'t [Token] {
+fn inner(mut tokens: &[Token]) -> &[Token] {
     while let [first, middle @ .., last] = tokens {
         let mut depth = 1;
         let closes_early = first.is(b'(')
