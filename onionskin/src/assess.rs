@@ -8,6 +8,7 @@ use onionskin_assess::{
     document::Document,
     files,
     finding::State,
+    queries,
     server::{self, Request},
 };
 use onionskin_proxy::{Backend, BackendTls};
@@ -16,7 +17,8 @@ use serde::Serialize;
 
 use crate::{config_file::ConfigFile, error::CommandError, home, serve::parse_backend, tls};
 
-/// Say what still lies open on a server and around it, and which columns hold personal data
+/// Say what still lies open on a server and around it, which columns hold personal data, and what
+/// an application needs of them
 ///
 /// Reads, judges and changes nothing, unless --plant is given. What this account may not see is
 /// told as not visible. The exit code is 0 if nothing is open and everything was visible, 1 if
@@ -32,6 +34,7 @@ pub struct Assess {
 enum What {
     Server(Box<AssessServer>),
     Data(AssessData),
+    Queries(AssessQueries),
 }
 
 /// How the server is reached, and where the report goes.
@@ -102,12 +105,48 @@ struct AssessData {
     pace: u32,
 }
 
+/// The smallest policy that keeps an application's statements running
+///
+/// The planner of the proxy is asked what would become of each statement, and which capability the
+/// ones that are refused, or that read large tables whole, would need. Nothing is executed. The
+/// report has shapes of statements, with ? in the place of values.
+#[derive(Args)]
+#[command(group = clap::ArgGroup::new("source").required(true).multiple(true))]
+struct AssessQueries {
+    #[command(flatten)]
+    common: Common,
+    /// The database whose columns are to be protected
+    #[arg(long, value_name = "NAME")]
+    database: String,
+    /// A file of statements, a general log or a slow log; - for standard input
+    #[arg(long, value_name = "FILE", group = "source")]
+    statements: Option<PathBuf>,
+    /// Take the statements that performance_schema has counted
+    #[arg(long, group = "source")]
+    digests: bool,
+    /// What is to be protected, such as customers.email,orders.* [default: what assess data
+    /// proposes]
+    #[arg(long, value_name = "COLUMNS")]
+    columns: Option<String>,
+    /// Without a scratch engine
+    #[arg(long)]
+    without_engine: bool,
+    /// With like_index = true, which MariaDB needs for LIKE by an index [default: as the
+    /// configuration says]
+    #[arg(long)]
+    like_index: bool,
+    /// Tables of at most so many rows may be read whole
+    #[arg(long, value_name = "ROWS", default_value = "1000")]
+    small: u64,
+}
+
 impl Assess {
     /// Looks, and prints what was found.
     pub fn run(self) -> Result<(), CommandError> {
         match self.what {
             What::Server(server) => server.run(),
             What::Data(data) => data.run(),
+            What::Queries(queries) => queries.run(),
         }
     }
 }
@@ -117,6 +156,7 @@ struct Reached {
     connect: ConnectOptions,
     address: String,
     verified: bool,
+    like_index: bool,
 }
 
 impl Common {
@@ -162,6 +202,7 @@ impl Common {
             connect,
             address,
             verified,
+            like_index: file.is_some_and(|file| file.like_index),
         })
     }
 
@@ -210,6 +251,29 @@ impl AssessData {
         })?;
         self.common.write(&report, &report.document())?;
         match report.findings.is_empty() && report.left_out.is_empty() {
+            true => Ok(()),
+            false => Err(CommandError::LiesOpen(report.summary())),
+        }
+    }
+}
+
+impl AssessQueries {
+    fn run(self) -> Result<(), CommandError> {
+        let reached = self.common.reach()?;
+        let report = queries::assess(&queries::Request {
+            connect: reached.connect,
+            address: reached.address,
+            database: self.database,
+            statements: self.statements,
+            digests: self.digests,
+            columns: self.columns,
+            engine: !self.without_engine,
+            like_index: self.like_index || reached.like_index,
+            small: self.small,
+            program: env!("CARGO_PKG_VERSION").into(),
+        })?;
+        self.common.write(&report, &report.document())?;
+        match report.is_clean() {
             true => Ok(()),
             false => Err(CommandError::LiesOpen(report.summary())),
         }

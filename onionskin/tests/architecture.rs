@@ -41,7 +41,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
         &["rowstream", "physical", "schema", "keys", "crypt", "value"],
     ),
     ("backup", &["rowstream", "keys", "crypt"]),
-    ("assess", &["backup", "rowstream", "schema"]),
+    ("assess", &["backup", "plan", "rowstream", "schema", "value"]),
     ("bench", &[]),
     ("testkit", &["rowstream", "keys"]),
 ];

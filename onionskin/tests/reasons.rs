@@ -10,7 +10,8 @@ const ERRORS: &str = "crates/plan/src/errors/";
 const REASONS: &str = "crates/plan/src/errors/not_understood.rs";
 
 /// Crates that know refusals, and the program.
-const USERS: [&str; 4] = [
+const USERS: [&str; 5] = [
+    "crates/assess/",
     "crates/plan/",
     "crates/physical/",
     "crates/proxy/",

@@ -2,11 +2,13 @@
 //!
 //! Encrypting columns closes one door. This crate looks at the others, and says what it has seen as
 //! a checklist: `onionskin assess server` goes through the layers of a server and of its
-//! surroundings, `onionskin assess data` through the columns of a database.
+//! surroundings, `onionskin assess data` through the columns of a database, and `onionskin assess
+//! queries` through what an application asks of it.
 //!
 //! | module | what it is |
 //! |---|---|
 //! | [`data`] | kinds of personal data, what columns hold, and the reader that samples |
+//! | [`queries`] | statements, the planner asked what becomes of them, and the smallest policy |
 //! | [`server`] | facts about a server, checks over them, and the reader that asks |
 //! | [`finding`] | what a check says |
 //! | [`document`] | the report as sections and entries, as HTML, Markdown and text |
@@ -30,6 +32,7 @@ pub mod files;
 pub mod finding;
 mod html;
 mod markdown;
+pub mod queries;
 pub mod reader;
 pub mod server;
 mod terminal;

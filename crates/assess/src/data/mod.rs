@@ -32,6 +32,7 @@ mod words;
 
 use crate::AssessError;
 
+pub(crate) use report::toml_key;
 pub use report::{ColumnFinding, DataReport, FORMAT, VERSION};
 pub use request::Request;
 

@@ -75,7 +75,7 @@ pub struct DataReport {
 }
 
 /// A name as a key of TOML.
-pub(super) fn toml_key(name: &str) -> String {
+pub(crate) fn toml_key(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     match !name.is_empty() && name.chars().all(is_bare) {
         true => name.to_owned(),

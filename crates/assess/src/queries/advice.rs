@@ -1,0 +1,207 @@
+//! What a choice means: what it shows, what it stores, and how it is made.
+
+use std::collections::BTreeMap;
+
+use onionskin_schema::{
+    Capabilities, SetMark, identifier, physical_definitions, split_foreign_keys,
+};
+
+use super::judge::{Choice, Judge};
+use super::schema::{At, Schema};
+use super::search::Part;
+use crate::data::toml_key;
+use crate::text::{shell_word, shown};
+
+/// As it stands in `[protect]`.
+pub(super) fn word(part: Part, capabilities: &Capabilities) -> String {
+    match part {
+        Part::Equality => "eq".into(),
+        Part::Range => "range".into(),
+        Part::Like => "like".into(),
+        Part::Join => format!("join:{}", capabilities.join.as_deref().unwrap_or_default()),
+    }
+}
+
+/// What a capability shows the server, in the words of docs/capabilities.md.
+pub(super) fn shows(part: Part) -> &'static str {
+    match part {
+        Part::Equality => "which rows are equal",
+        Part::Join => "which rows are equal, and which across the columns of the group",
+        Part::Like => "which texts are equal, and which share which runs of three characters",
+        Part::Range => "the order, and more: see the threat model",
+    }
+}
+
+/// Bytes that a row takes for a capability: what the definition of its physical column says, and
+/// for grams the most that there may be.
+pub(super) fn bytes(judge: &Judge<'_>, at: At, part: Part, capabilities: &Capabilities) -> u64 {
+    let Some(template) = judge.template(at) else {
+        return 0;
+    };
+    let stored = |capabilities: Capabilities| {
+        let mut column = template.clone();
+        column.capabilities = capabilities;
+        column.column_id = [1; 4];
+        let set = SetMark::of_new_table(&[], judge.family(), |_| [0; 16]);
+        let texts = physical_definitions(&column, &set, judge.family(), |_| [0; 16]);
+        texts
+            .unwrap_or_default()
+            .iter()
+            .map(|t| binary(t))
+            .sum::<u64>()
+    };
+    if part == Part::Like {
+        const GRAM: u64 = 7;
+        let kept = judge.keeps_grams();
+        return match kept {
+            true => onionskin_value::most_grams(&template.sql_type).saturating_mul(GRAM),
+            false => 0,
+        };
+    }
+    let mut less = capabilities.clone();
+    match part {
+        Part::Equality => less.eq = false,
+        Part::Join => less.join = None,
+        Part::Range => less.range = false,
+        Part::Like => {}
+    }
+    stored(capabilities.clone()).saturating_sub(stored(less))
+}
+
+/// `n` of `` `c$ord_0101` BINARY(n) … ``
+fn binary(definition: &str) -> u64 {
+    let rest = definition.split_once("` BINARY(").map(|(_, rest)| rest);
+    let digits = rest.and_then(|rest| rest.split_once(')')).map(|(n, _)| n);
+    digits.and_then(|n| n.parse().ok()).unwrap_or(0)
+}
+
+/// `[protect]` sections.
+pub(super) fn policy(schema: &Schema, choice: &Choice) -> Vec<String> {
+    let mut text = Vec::new();
+    for (table, columns) in by_table(choice) {
+        let table = &schema.tables[table].table;
+        let name = format!("{}.{}", table.database, table.name);
+        let name = name.replace('\\', "\\\\").replace('"', "\\\"");
+        text.push(format!("[protect.\"{name}\"]"));
+        for (column, capabilities) in columns {
+            let words: Vec<String> = capabilities
+                .list()
+                .iter()
+                .map(|word| format!("\"{word}\""))
+                .collect();
+            let name = toml_key(&table.columns[column].name);
+            text.push(shown(&format!("{name} = [{}]", words.join(", "))));
+        }
+        text.push(String::new());
+    }
+    text.pop();
+    text
+}
+
+fn by_table(choice: &Choice) -> BTreeMap<usize, Vec<(usize, &Capabilities)>> {
+    let mut tables: BTreeMap<usize, Vec<(usize, &Capabilities)>> = BTreeMap::new();
+    for ((table, column), capabilities) in choice {
+        tables
+            .entry(*table)
+            .or_default()
+            .push((*column, capabilities));
+    }
+    tables
+}
+
+/// Commands that protect tables that are there. Foreign keys over columns that are protected are
+/// dropped before, and added again afterwards: both of their sides have to change. Tables that
+/// others refer to come first.
+pub(super) fn commands(schema: &Schema, choice: &Choice) -> Vec<String> {
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for described in &schema.tables {
+        let table = &described.table;
+        let name = format!(
+            "{}.{}",
+            identifier(&table.database),
+            identifier(&table.name)
+        );
+        for key in split_foreign_keys(&described.definition).1 {
+            let own = |column: &str| schema.find(&table.name, column);
+            let is_over = listed(&key)
+                .iter()
+                .filter_map(|column| own(column))
+                .any(|at| choice.contains_key(&at));
+            let Some(constraint) = constraint(&key).filter(|_| is_over) else {
+                continue;
+            };
+            before.push(shown(&format!(
+                "ALTER TABLE {name} DROP FOREIGN KEY {};",
+                identifier(constraint)
+            )));
+            after.push(format!("ALTER TABLE {name} ADD {};", key.trim()));
+        }
+    }
+    let mut commands = before;
+    let tables = by_table(choice);
+    for table in order(schema, &tables) {
+        let described = &schema.tables[table].table;
+        let columns = tables.get(&table).into_iter().flatten();
+        let columns: Vec<String> = columns
+            .map(|(column, capabilities)| {
+                let words = capabilities.list().join(" ");
+                let name = &described.columns[*column].name;
+                format!("{name}: {words}").trim_end().to_owned()
+            })
+            .collect();
+        commands.push(shown(&format!(
+            "onionskin migrate {} --encrypt {}",
+            shell_word(&format!("{}.{}", described.database, described.name)),
+            shell_word(&columns.join("; "))
+        )));
+    }
+    commands.extend(after);
+    commands
+}
+
+/// Tables in an order in which what others refer to comes first, as far as there is one.
+fn order(schema: &Schema, tables: &BTreeMap<usize, Vec<(usize, &Capabilities)>>) -> Vec<usize> {
+    let mut left: Vec<usize> = tables.keys().copied().collect();
+    let mut ordered = Vec::new();
+    while !left.is_empty() {
+        let waits = |table: usize| {
+            let references = schema.references.iter();
+            references
+                .filter(|(from, to)| from.0 == table && to.0 != table)
+                .any(|(_, to)| left.contains(&to.0))
+        };
+        let next = left.iter().position(|table| !waits(*table)).unwrap_or(0);
+        ordered.push(left.remove(next));
+    }
+    ordered
+}
+
+/// The name of a foreign key: CONSTRAINT `name` FOREIGN KEY …
+fn constraint(key: &str) -> Option<&str> {
+    let rest = key.trim().strip_prefix("CONSTRAINT `")?;
+    rest.split_once('`').map(|(name, _)| name)
+}
+
+/// The columns that refer: FOREIGN KEY (`a`, `b`) …
+fn listed(key: &str) -> Vec<String> {
+    let list = key.split_once("FOREIGN KEY (").map(|(_, rest)| rest);
+    let list = list.and_then(|rest| rest.split_once(')')).map(|(l, _)| l);
+    let names = list.unwrap_or_default().split(',');
+    names
+        .map(|n| n.trim().trim_matches('`').to_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_keys_are_read_as_servers_show_them() {
+        let key = "CONSTRAINT `fk 1` FOREIGN KEY (`a`, `b c`) REFERENCES `t` (`x`, `y`) ON DELETE CASCADE";
+        assert_eq!(constraint(key), Some("fk 1"));
+        assert_eq!(listed(key), ["a", "b c"]);
+        assert_eq!(binary("`c$ord_0101` BINARY(64) NULL INVISIBLE"), 64);
+        assert_eq!(binary("`c$enc` VARBINARY(75) NULL"), 0);
+    }
+}
