@@ -579,6 +579,7 @@ pub fn read(flags: u8, sql: &[u8]) {
         strict: flags & 16 == 0,
         high_not: flags & 128 != 0,
         found_rows: flags & 32 != 0,
+        forbidden_dates: onionskin_value::SqlMode::empty(),
         default_collation: "utf8mb4_general_ci".into(),
         charset_collations: String::new(),
         columns_make_keys: true,

@@ -41,7 +41,10 @@ const LAYOUT: &[(&str, &[&str])] = &[
         &["rowstream", "physical", "schema", "keys", "crypt", "value"],
     ),
     ("backup", &["rowstream", "keys", "crypt"]),
-    ("assess", &["backup", "plan", "rowstream", "schema", "value"]),
+    (
+        "assess",
+        &["backup", "plan", "rowstream", "schema", "value"],
+    ),
     ("bench", &[]),
     ("testkit", &["rowstream", "keys"]),
 ];

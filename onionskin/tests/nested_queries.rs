@@ -457,7 +457,7 @@ fn tables_of_no_database(kind: Kind) {
 /// A value in a clause that no definition has, behind a forgotten IN, and for a statement that was
 /// not prepared.
 fn values_have_their_place(kind: Kind) {
-    let Some(mut pair) = pair(kind) else {
+    let Some(pair) = pair(kind) else {
         return;
     };
     let mut session = pair.proxy.connect_to("app");
@@ -521,6 +521,10 @@ fn values_have_their_place(kind: Kind) {
         "SELECT id_p FROM t WHERE `n`('{v}')",
         "SELECT id_p FROM t ORDER BY n('{v}')",
         "SELECT n ('{v}') FROM t",
+        "SELECT * FROM (SELECT id_p FROM t) d WHERE d.n = '{v}'",
+        "SELECT * FROM (SELECT id_p FROM t) d JOIN plain_p p ON d.n IN ('{v}')",
+        "INSERT INTO plain_p SELECT d.id_p, 1 FROM (SELECT id_p FROM t) d WHERE d.n = '{v}'",
+        "CREATE VIEW w_p AS SELECT d.id_p FROM (SELECT id_p FROM t) d WHERE d.n = '{v}'",
         "SELECT id_p FROM t WHERE e ('{v}') OR id_p = 2",
         "UPDATE t SET x_p = 'x' WHERE n('{v}')",
         "DELETE FROM t WHERE t.n ('{v}')",

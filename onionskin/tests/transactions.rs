@@ -284,7 +284,9 @@ fn who_waits_for_a_lock_reads_what_came_before_it(kind: Kind) {
         "SET autocommit = 0",
     ];
     for (i, wait) in waits.iter().enumerate() {
-        for (j, begin) in begins.iter().enumerate() {
+        // how it begins makes no other difference
+        let count = if i < 2 { begins.len() } else { 1 };
+        for (j, begin) in begins.iter().take(count).enumerate() {
             let [q, r] = ["q", "r"].map(|table| format!("{table}{i}_{j}"));
             for table in [&q, &r] {
                 let columns = "(id INT PRIMARY KEY, k VARCHAR(20) {}, plain INT)";

@@ -165,7 +165,7 @@ impl Facts {
     pub fn column(&self, name: &str) -> Option<&PhysicalColumn> {
         self.columns
             .iter()
-            .find(|column| same_name(&column.name, &name))
+            .find(|column| same_name(&column.name, name))
     }
 
     /// The definition as applications see it.
@@ -188,7 +188,7 @@ impl Facts {
             let ordinal = self
                 .columns
                 .iter()
-                .position(|column| same_name(&column.name, &name))?;
+                .position(|column| same_name(&column.name, name))?;
             let column = &self.columns[ordinal];
             if column.generated {
                 return None;
@@ -287,7 +287,7 @@ fn uniqueness(
     let mut indexes: BTreeMap<String, Option<Vec<String>>> = BTreeMap::new();
     for row in rows {
         let cell = |name: &str| {
-            let found = row.iter().find(|(column, _)| same_name(&column, &name));
+            let found = row.iter().find(|(column, _)| same_name(column, name));
             found.and_then(|(_, value)| value.clone())
         };
         if cell("Non_unique").as_deref() != Some("0") {

@@ -166,7 +166,7 @@ pub(crate) fn log_end(session: &mut Session) -> Result<String> {
     })?;
     let cell = |name: &str| {
         row.iter()
-            .find(|(column, _)| same_name(&column, &name))
+            .find(|(column, _)| same_name(column, name))
             .and_then(|(_, value)| value.clone())
             .unwrap_or_default()
     };

@@ -136,7 +136,7 @@ pub(crate) fn judge(sql: &str, database: &str, tables: &Tables<'_>) -> Judged {
         Some(Token::Word(word)) => word.to_ascii_uppercase(),
         _ => String::new(),
     };
-    let here = same_name(database, &tables.database);
+    let here = same_name(database, tables.database);
     let names = |name: &str, tokens: &[Token]| match reader.unclear {
         // What is text and what is a name cannot be told, so any text counts.
         true => sql.contains('\u{fffd}') && !name.is_ascii() || folded(sql).contains(&folded(name)),
@@ -147,8 +147,8 @@ pub(crate) fn judge(sql: &str, database: &str, tables: &Tables<'_>) -> Judged {
     let is_kind = |kinds: &[&str]| kind.is_some_and(|at| tokens[at].is_one_of(kinds));
     if let Some(head) = head(sql.as_bytes()) {
         // The body is none of ours: the server runs it, and logs the rows.
-        let is_in = |other: &str| same_name(other, &tables.database);
-        let is_ours = same_name(&head.table, &tables.table)
+        let is_in = |other: &str| same_name(other, tables.database);
+        let is_ours = same_name(&head.table, tables.table)
             && head.database.as_deref().map_or(here, is_in)
             || head.table.contains('\u{fffd}');
         return match is_ours {

@@ -209,7 +209,7 @@ impl Planner<'_> {
             return refuse(&errors::EXPRESSION, column.path());
         }
         if let [ident] = parts {
-            let same = |(alias, _): &&(String, _)| same_name(&alias, &ident.value);
+            let same = |(alias, _): &&(String, _)| same_name(alias, &ident.value);
             if let Some((_, column)) = scope.computed.iter().find(same) {
                 return refuse(&errors::EXPRESSION, column.path());
             }

@@ -89,7 +89,7 @@ impl<'p> Scope<'p> {
                     plain |= source
                         .exports
                         .as_ref()
-                        .is_some_and(|e| e.iter().any(|n| n.eq_ignore_ascii_case(column)));
+                        .is_some_and(|e| e.iter().any(|n| same_name(n, column)));
                 }
             }
         }
@@ -111,7 +111,7 @@ impl<'p> Scope<'p> {
     fn resolve_in(&self, database: Option<&str>, table: &str, column: &str) -> Planned<Resolved> {
         let mut found = None;
         for source in &self.sources {
-            let named = same_name(&source.name, &table)
+            let named = same_name(&source.name, table)
                 && database.is_none_or(|d| {
                     source
                         .database
@@ -135,7 +135,12 @@ impl<'p> Scope<'p> {
                     Some(_) => Resolved::Plain,
                     None => Resolved::Unknown,
                 },
-                None => Resolved::Plain,
+                None => match &source.exports {
+                    Some(exports) if !exports.iter().any(|n| same_name(n, column)) => {
+                        Resolved::Unknown
+                    }
+                    _ => Resolved::Plain,
+                },
             });
         }
         match (found, self.parent) {
@@ -215,7 +220,7 @@ impl<'p> Scope<'p> {
     pub fn alias(&self, name: &str) -> Option<Option<&ColumnUse>> {
         self.aliases
             .iter()
-            .find(|(alias, _)| same_name(&alias, &name))
+            .find(|(alias, _)| same_name(alias, name))
             .map(|(_, column)| column.as_ref())
     }
 }

@@ -279,7 +279,7 @@ pub fn is_reserved_name(name: &str) -> bool {
     split_enc(&small).is_some()
         || split_companion(&small).is_some()
         || is_mark(&small)
-        || !small.is_ascii() && RESERVED.iter().any(|form| is_form(form))
+        || !small.is_ascii() && RESERVED.iter().any(is_form)
 }
 
 /// How physical names end. `#` stands for a hexadecimal digit.

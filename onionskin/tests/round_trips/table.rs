@@ -170,7 +170,10 @@ pub fn differences(recorded: &Counts, now: &Counts) -> Vec<(String, String)> {
             ),
         ];
         for (run, before, now) in pairs {
-            if before == now {
+            // an engine that is used for the first time gets what it needs in pieces, as it is ready
+            let of_server = |count: Count| (count.server, count.others);
+            let is_first = run.ends_with("first");
+            if before == now || is_first && before.map(of_server) == now.map(of_server) {
                 continue;
             }
             let word = |count: Option<Count>| count.map_or("-".into(), |c| c.to_string());

@@ -12,7 +12,7 @@ use onionskin_schema::{
     Capabilities, Column, Default as ColumnDefault, DefaultLiteral, GramForm, NewColumn,
     PhysicalNames, Policy, Protection, Table, TableName, Whole, split_foreign_keys,
 };
-use onionskin_value::Family;
+use onionskin_value::{Family, SqlMode};
 
 use super::asked::Shape;
 use super::narrowed::narrows;
@@ -226,6 +226,7 @@ impl<'s> Judge<'s> {
             strict: true,
             high_not: false,
             found_rows: false,
+            forbidden_dates: SqlMode::empty(),
             default_collation: self.schema.collation.clone(),
             charset_collations: String::new(),
             columns_make_keys: true,

@@ -425,7 +425,7 @@ impl<'a> Body<'a> {
     /// Which of the protected columns has this name.
     fn position(&self, name: &str) -> Option<usize> {
         let mut columns = self.columns.iter();
-        columns.position(|c| same_name(&c.name, &name))
+        columns.position(|c| same_name(&c.name, name))
     }
 
     /// What a name in an index means.

@@ -451,7 +451,7 @@ pub(super) fn grouping(
         };
         let source = scope.sources.iter().find(|s| {
             let same = |t: &Arc<_>| Arc::ptr_eq(t, &column.table);
-            s.table.as_ref().is_some_and(same) && qualifier.is_none_or(|q| same_name(&s.name, &q))
+            s.table.as_ref().is_some_and(same) && qualifier.is_none_or(|q| same_name(&s.name, q))
         });
         found.columns.push(GroupedColumn {
             item,

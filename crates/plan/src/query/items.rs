@@ -384,7 +384,7 @@ impl Planner<'_> {
                 let found: Vec<_> = scope
                     .sources
                     .iter()
-                    .filter(|s| same_name(&s.name, &table))
+                    .filter(|s| same_name(&s.name, table))
                     .collect();
                 match found.len() {
                     1 => Ok(found),

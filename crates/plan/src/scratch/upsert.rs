@@ -388,7 +388,7 @@ pub(super) fn refuse_ambiguous(
                     let table = parts.len().checked_sub(2).and_then(|n| parts.get(n));
                     let is_of_query = |r: &Reference| {
                         let name = r.alias.as_ref().unwrap_or(&r.table.name);
-                        table.is_some_and(|t| same_name(&t.value, &name))
+                        table.is_some_and(|t| same_name(&t.value, name))
                     };
                     match self.0.iter().any(is_of_query) {
                         true => ControlFlow::Break(
@@ -594,7 +594,7 @@ pub(super) fn met(
     let unknown: Vec<usize> = (0..table.columns.len()).filter(is_unknown).collect();
     let mut names = vec![(table.name.clone(), Arc::clone(table))];
     if let Some(alias) = alias {
-        if same_name(&alias, &table.name) {
+        if same_name(alias, &table.name) {
             return refuse(&errors::AMBIGUOUS, format!("table {alias}"));
         }
         names.push((alias.to_string(), Arc::clone(table)));
@@ -660,7 +660,7 @@ fn is_told(expr: &Expr, column: &str) -> bool {
     match expr {
         Expr::Function(function) => {
             Planner::function_name(function) == "last_insert_id"
-                && sole_name(function).is_some_and(|name| same_name(&name, &column))
+                && sole_name(function).is_some_and(|name| same_name(name, column))
         }
         _ => false,
     }

@@ -625,7 +625,7 @@ impl Walk<'_, '_> {
             Some(database) => self.planner.request.catalog.table(database, table),
             None => Known::Absent,
         };
-        let lower = folded(&table);
+        let lower = folded(table);
         let is_named = parts.len() == 1 && self.named.contains(&lower);
         if is_named && !self.visible.iter().any(|names| names.contains(&lower)) {
             return refuse(
@@ -641,7 +641,7 @@ impl Walk<'_, '_> {
             _ if is_named || (parts.len() == 1 && table.eq_ignore_ascii_case("dual")) => {
                 self.of_named += 1;
                 self.opaque = true;
-                let name = folded(&table);
+                let name = folded(table);
                 self.repeats |= self.opens.contains(&name) && !self.met.insert(name);
                 Ok(())
             }

@@ -330,8 +330,8 @@ pub(super) fn assigned_column(
 /// The tables of the list with this name.
 fn named(own: &[Own], database: Option<&str>, name: &str) -> Vec<usize> {
     let is = |o: &Own| {
-        same_name(&o.name, &name)
-            && database.is_none_or(|d| !o.aliased && same_name(&o.table.database, &d))
+        same_name(&o.name, name)
+            && database.is_none_or(|d| !o.aliased && same_name(&o.table.database, d))
     };
     (0..own.len()).filter(|&n| is(&own[n])).collect()
 }

@@ -75,7 +75,7 @@ pub(super) fn doubt(
     let is_of_missing = |pair: &[Token]| {
         let table = identifier(sql, &pair[0]).filter(|_| pair[1].is(b'.'));
         let is_it = |name: &TableName, table: &str| {
-            same_name(&name.name, &table) && is_missing(request, name)
+            same_name(&name.name, table) && is_missing(request, name)
         };
         table.is_some_and(|table| names.iter().any(|name| is_it(name, &table)))
     };

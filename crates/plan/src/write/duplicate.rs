@@ -52,7 +52,7 @@ impl RowAlias {
             return Some(&ident.value);
         }
         let mut columns = self.columns.iter();
-        let found = columns.find(|(alias, _)| same_name(&alias, &ident.value));
+        let found = columns.find(|(alias, _)| same_name(alias, &ident.value));
         found.map(|(_, column)| column.as_str())
     }
 
@@ -118,7 +118,7 @@ impl Planner<'_> {
         let mut physical = Vec::new();
         for (name, _) in rows.first().into_iter().flatten() {
             let mut columns = found.columns.iter();
-            let plain = columns.find(|(_, column)| same_name(&column, &name));
+            let plain = columns.find(|(_, column)| same_name(column, name));
             // one that the statement leaves out is protected, too
             physical.push(quoted(plain.map_or(name.as_str(), |(alias, _)| alias)));
         }
@@ -354,7 +354,7 @@ impl Planner<'_> {
             is_bare |= matches!(e, Expr::Identifier(_));
             is_named |= match e {
                 Expr::CompoundIdentifier(parts) => parts.first().is_some_and(|row| {
-                    same_name(&row.value, &alias.trim_matches('`')) && parts.len() == 2
+                    same_name(&row.value, alias.trim_matches('`')) && parts.len() == 2
                 }),
                 _ => false,
             };
@@ -426,7 +426,7 @@ impl Planner<'_> {
             Expr::CompoundIdentifier(_) | Expr::Identifier(_) => {
                 let new = alias.and_then(|alias| Some((alias, alias.value_of(value, table)?)));
                 match new {
-                    Some((alias, name)) if same_name(&name, &column.column().name) => {
+                    Some((alias, name)) if same_name(name, &column.column().name) => {
                         let name = alias.name.trim_matches('`');
                         Ok(Some(NewRow::Alias(quoted(name))))
                     }
@@ -444,11 +444,11 @@ fn is_new_rows(value: &Expr, column: &str, alias: Option<&RowAlias>, table: &Tab
     match value {
         Expr::Function(f) if is_values(f) => matches!(
             Planner::single_argument(f),
-            Some((Expr::Identifier(ident), false)) if same_name(&ident.value, &column)
+            Some((Expr::Identifier(ident), false)) if same_name(&ident.value, column)
         ),
         _ => {
             let new = alias.and_then(|alias| alias.value_of(value, table));
-            new.is_some_and(|name| same_name(&name, &column))
+            new.is_some_and(|name| same_name(name, column))
         }
     }
 }

@@ -146,7 +146,7 @@ impl Planner<'_> {
 
     /// Refuses to assign a column of the key by which rows are found again.
     fn check_key_stays(&self, table: &Table, assigned: &Assigned) -> Planned<()> {
-        let is_key = |name: &str| table.row_key().any(|c| same_name(&c.name, &name));
+        let is_key = |name: &str| table.row_key().any(|c| same_name(&c.name, name));
         for (column, ..) in &assigned.protected {
             if is_key(&column.column().name) {
                 return refuse(&errors::NEEDS_KEY, column.path());

@@ -201,7 +201,7 @@ impl Planner<'_> {
             self.note_changes(table, |index| assigned.has(table, index));
             self.note_own_times(table, |c| {
                 let mut names = assigned.plain_names.iter();
-                names.any(|name| same_name(&name, &c.name))
+                names.any(|name| same_name(name, &c.name))
             });
         }
     }

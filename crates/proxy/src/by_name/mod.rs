@@ -107,7 +107,7 @@ impl Named {
     fn put(&mut self, name: &str, entry: Entry) {
         self.remove(name);
         self.bytes += entry.text.len();
-        self.entries.insert(folded(&name), entry);
+        self.entries.insert(folded(name), entry);
     }
 }
 

@@ -45,7 +45,8 @@ impl Legs<'_> {
                     self.owed = Owed::Answer(Method::Withheld);
                     let switch = AuthSwitchRequest::decode(&payload).map_err(LoginError::Server)?;
                     method = Method::of(&switch.plugin);
-                    if !named && !(self.asks_unnamed && method == Method::Native) {
+                    let may_ask = named || self.asks_unnamed && method == Method::Native;
+                    if !may_ask {
                         return Err(LoginError::Refused(OLD_CLIENT));
                     }
                     scramble = switch.scramble().to_vec();

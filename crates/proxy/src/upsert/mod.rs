@@ -82,7 +82,7 @@ impl Move {
     fn of(key: &UniqueKey, upsert: &Upsert) -> Self {
         let assigned = |column: &String| {
             let mut all = upsert.assigned.iter().rev();
-            all.find(|a| same_name(&a.column, &column))
+            all.find(|a| same_name(&a.column, column))
         };
         let assigned: Vec<_> = key.columns.iter().map(|c| assigned(&c.name)).collect();
         if assigned.iter().all(Option::is_none) {

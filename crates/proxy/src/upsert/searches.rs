@@ -210,7 +210,7 @@ fn part(binder: &mut Binder, keyed: &KeyedPlan, row: &NewRow, column: &KeyColumn
     let mut columns = table.into_iter().flat_map(|table| &table.columns);
     let plain = columns.find(|c| c.protection.is_none() && same_name(&c.name, &column.name));
     let mut cells = row.cells.iter();
-    let cell = cells.find(|(name, _)| same_name(&name, &column.name));
+    let cell = cells.find(|(name, _)| same_name(name, &column.name));
     let pieces = match cell {
         Some((_, pieces)) if !is_default(pieces) => pieces,
         _ => {
