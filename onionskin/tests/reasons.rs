@@ -146,3 +146,43 @@ fn every_reason_has_a_place_that_gives_it() {
     let idle: Vec<&str> = declared.into_iter().filter(|r| !is_given(r)).collect();
     assert!(idle.is_empty(), "nothing gives these reasons: {idle:?}");
 }
+
+/// Servers fold names letter by letter, and words of the language are ASCII. What folds otherwise
+/// takes two names for two that are one to a server: see docs/decisions/folded-names.md.
+#[test]
+fn names_are_folded_in_one_place() {
+    const CRATES: [&str; 5] = ["plan", "schema", "proxy", "physical", "migrate"];
+    // no names of columns or tables that a rule goes by, or a format that is written already
+    const OTHERS: [&str; 7] = [
+        "schema/src/folding.rs",
+        "schema/src/plain_mark.rs",
+        "plan/src/errors/mod.rs",
+        "migrate/src/trigger_text.rs",
+        "migrate/src/trigger_reach.rs",
+        "migrate/src/conflict.rs",
+        "migrate/src/triggers.rs",
+    ];
+    let mut found = Vec::new();
+    for name in CRATES {
+        sources(
+            &checkout().join("crates").join(name).join("src"),
+            &mut found,
+        );
+    }
+    let is_other = |path: &str| OTHERS.iter().any(|other| path.ends_with(other));
+    let folds = |text: &str| text.contains(".to_lowercase()") || text.contains(".to_uppercase()");
+    assert!(
+        found
+            .iter()
+            .any(|(path, text)| is_other(path) && folds(text))
+    );
+    let wrong: Vec<&str> = found
+        .iter()
+        .filter(|(path, text)| !is_other(path) && folds(text))
+        .map(|(path, _)| path.as_str())
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "onionskin_schema::folded is for names: {wrong:?}"
+    );
+}

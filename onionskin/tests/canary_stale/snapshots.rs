@@ -23,6 +23,8 @@ pub fn a_transaction_that_sees_the_past(kind: Kind) {
             "INSERT INTO remade (name, open) VALUES ('before', '{CONTROL}')"
         ));
     }
+    fresh.must("CREATE VIEW seen AS SELECT * FROM remade");
+    old.must("SELECT COUNT(*) FROM seen");
     begin(&mut old);
     two.becomes_protected("remade");
     two.protected("made");
@@ -43,6 +45,15 @@ pub fn a_transaction_that_sees_the_past(kind: Kind) {
             let sql = format!("SELECT COUNT(*) FROM {table} WHERE name = '{secret}'");
             let _ = old.run(&sql);
         }
+        // the view is broken by now, and the server says so; its log has the text by then
+        let secret = two.secret();
+        let _ = old.run(&insert("seen", &secret));
+        let secret = two.secret();
+        let _ = old.run(&format!(
+            "SELECT COUNT(*) FROM seen WHERE name = '{secret}'"
+        ));
+        let secret = two.secret();
+        let _ = old.run(&format!("UPDATE seen SET name = '{secret}'"));
         if round == 1 {
             sleep(A_SECOND);
         }

@@ -82,7 +82,7 @@ impl Session {
         let is_whole = statement.server_id.is_some() || !runs_at_server(&statement.keyed);
         let keyed = Arc::clone(&statement.keyed);
         if !afresh && !keyed.plan.names.is_empty() && self.ignores_unnoticed(&keyed) {
-            self.look_up(&keyed.plan.names)?;
+            self.looks_changed(&keyed)?;
         }
         if !afresh && self.is_of_now(&keyed)? && is_whole {
             return Ok(());

@@ -34,22 +34,25 @@ impl Session {
             } => !table.is_protected(),
             _ => self.ignores_unnoticed(&planned),
         };
-        if unnoticed && !planned.plan.names.is_empty() {
-            let facts = &planned.plan.facts;
-            let writes = !matches!(planned.plan.action, Action::Relay) && !facts.about_definitions;
-            if writes && facts.ignore && self.server.sees_the_past() {
-                // a look-up would make the snapshot before the statement has its locks
-                return match self.is_confirmed(&planned)? {
-                    true => Ok(planned),
-                    false => self.make_plan(sql, false),
-                };
-            }
-            let names = planned.plan.names.clone();
-            if self.look_up(&names)? {
-                return self.make_plan(sql, false);
+        match unnoticed && !planned.plan.names.is_empty() && self.looks_changed(&planned)? {
+            true => self.make_plan(sql, false),
+            false => Ok(planned),
+        }
+    }
+
+    /// Looks at the tables of a plan as they are now. Returns whether they are others than when it
+    /// was made.
+    pub(crate) fn looks_changed(&mut self, keyed: &KeyedPlan) -> Outcome<bool> {
+        let facts = &keyed.plan.facts;
+        let writes = !matches!(keyed.plan.action, Action::Relay) && !facts.about_definitions;
+        match writes && facts.ignore && self.server.sees_the_past() {
+            // a look-up would make the snapshot before the statement has its locks
+            true => Ok(!self.is_confirmed(keyed)?),
+            false => {
+                let names = keyed.plan.names.clone();
+                self.look_up(&names)
             }
         }
-        Ok(planned)
     }
 
     /// Whether IGNORE may hide that the statement's tables are others by now. If it is relayed,
