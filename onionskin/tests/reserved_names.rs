@@ -36,9 +36,10 @@ fn spellings(name: &str) -> Vec<String> {
                 .replacen(letter.to_ascii_uppercase(), other, 1),
         );
     }
-    let (front, end) = name.split_once('$').unwrap_or((name, ""));
-    all.push(format!("{front}${}", end.to_uppercase()));
-    all.push(format!("{}${end}", front.to_uppercase()));
+    if let Some((front, end)) = name.split_once('$') {
+        all.push(format!("{front}${}", end.to_uppercase()));
+        all.push(format!("{}${end}", front.to_uppercase()));
+    }
     all.sort();
     all.dedup();
     all

@@ -140,11 +140,24 @@ pub(super) fn has_stray_value(sql: &[u8], all: &[Token], protected: &[Arc<Table>
             Some(Inside::Parts) if kind == LiteralKind::Integer => is_listed(all, before, at),
             _ => false,
         };
-        if !has_place {
+        let is_expression = matches!(open.last(), Some(Inside::Expression | Inside::Indexed));
+        if !has_place || !is_expression && goes_on(sql, all, at) {
             return true;
         }
     }
     computes && names_protected
+}
+
+/// Whether an operator stands behind a value.
+fn goes_on(sql: &[u8], all: &[Token], at: usize) -> bool {
+    const OPERATORS: [&str; 12] = [
+        "and", "between", "div", "in", "is", "like", "mod", "or", "regexp", "rlike", "sounds",
+        "xor",
+    ];
+    all.get(at + 1).is_some_and(|t| match t.kind {
+        TokenKind::Punct(sign) => !b",);".contains(&sign),
+        _ => is_one_of(sql, t, &OPERATORS),
+    })
 }
 
 /// Whether a value stands alone between parentheses and commas.
@@ -264,6 +277,8 @@ mod tests {
             "CREATE TABLE t (id INT) n IN ('x')",
             "CREATE TABLE t (id INT) WHERE n = 5",
             "ALTER TABLE t DROP PARTITION n > 'x'",
+            "CREATE INDEX i ON t (a) COMMENT 'x' > n",
+            "ALTER TABLE t ADD x INT DEFAULT 'x' LIKE n",
         ] {
             assert!(is_stray(sql), "{sql}");
         }
