@@ -12,6 +12,7 @@ on_both_servers!(
     what_it_cannot_see_is_a_migration,
     nobody_is_between,
     a_proxy_that_is_killed_leaves_the_rows,
+    digits_behind_a_second,
 );
 
 /// What physical columns there are beside those of the definition.
@@ -299,4 +300,32 @@ fn a_proxy_that_is_killed_leaves_the_rows(kind: Kind) {
         assert_eq!(session.text(sums).unwrap(), expected, "{round}");
     }
     println!("{left} of 8 kills were in the middle");
+}
+
+/// Digits that a new type has no room for are cut or rounded by the session's `sql_mode`.
+fn digits_behind_a_second(kind: Kind) {
+    const TABLE: &str = "CREATE TABLE s (id INT PRIMARY KEY, d DATETIME(6) {}, t TIME(6) {eq})";
+    let Some(mut pair) = Pair::start(kind, &[TABLE]) else {
+        return;
+    };
+    let other = match kind {
+        Kind::MariaDb => "TIME_ROUND_FRACTIONAL",
+        Kind::MySql => "TIME_TRUNCATE_FRACTIONAL",
+    };
+    let rows = [
+        ("2000-12-31 23:59:59.999999", "23:59:59.999999"),
+        ("2000-12-31 23:59:59.123000", "-23:59:59.123000"),
+    ];
+    let mut done = 0;
+    for mode in ["", "STRICT_ALL_TABLES", other] {
+        for (date, time) in rows {
+            pair.both(&format!("SET sql_mode = '{mode}'"));
+            pair.both(&format!("REPLACE INTO s VALUES (1, '{date}', '{time}')"));
+            for column in ["d DATETIME(3)", "t TIME(3)", "t TIME(6)", "d DATETIME(6)"] {
+                done += usize::from(pair.same_if_done(&format!("ALTER TABLE s MODIFY {column}")));
+                pair.same("SELECT d, t FROM s");
+            }
+        }
+    }
+    assert!(done >= 6, "{done}");
 }

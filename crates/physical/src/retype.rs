@@ -83,6 +83,18 @@ impl Retyping {
         })
     }
 
+    /// Whether the new type has no room for digits behind a second. Servers cut or round them, by
+    /// the session's `sql_mode`, and MariaDB does not warn.
+    fn cuts_seconds(&self, text: &[u8]) -> bool {
+        let (Kind::Time { fsp } | Kind::DateTime { fsp }) = self.to.kind else {
+            return false;
+        };
+        let mut parts = text.splitn(2, |b| *b == b'.');
+        let digits = parts.nth(1).unwrap_or_default();
+        let lost = digits.get(usize::from(fsp)..).unwrap_or_default();
+        lost.iter().any(|digit| *digit != b'0')
+    }
+
     /// Appends the payload that a payload of the old type becomes. Errors hold no value.
     pub fn convert(&self, payload: &[u8], column: &str, out: &mut Vec<u8>) -> Result<(), String> {
         let results_charset = match self.way {
@@ -98,6 +110,15 @@ impl Retyping {
         };
         let mut text = Vec::new();
         format_text(&self.from, payload, &context, &mut text).map_err(|error| error.to_string())?;
+        let would_change = || {
+            // another's text would hold the value
+            format!(
+                "a row holds a value of column {column} that the new definition would change or refuse: change it first"
+            )
+        };
+        if self.cuts_seconds(&text) {
+            return Err(would_change());
+        }
         let input = match self.way {
             Way::Number => Input::Decimal(&text),
             Way::Text(charset) => Input::Text {
@@ -110,10 +131,7 @@ impl Retyping {
         let mut warnings = Vec::new();
         match store(&self.to, input, &context, out, &mut warnings) {
             Ok(Stored::Value) if warnings.is_empty() => Ok(()),
-            // Another's text would hold the value.
-            Ok(_) | Err(StoreError::Server(_)) => Err(format!(
-                "a row holds a value of column {column} that the new definition would change or refuse: change it first"
-            )),
+            Ok(_) | Err(StoreError::Server(_)) => Err(would_change()),
             Err(StoreError::Unsupported(what)) => Err(format!(
                 "a row holds a value of column {column} that cannot be converted: not supported: {what}"
             )),

@@ -5,11 +5,8 @@
 //! miss that, if a look-up of tables came before the lock. So a transaction that has done nothing
 //! yet is ended for a look-up, and begun again as the client has begun it.
 
-use std::mem::take;
-
 use crate::error::Outcome;
 use crate::exchange::Server;
-use crate::session::Session;
 
 /// How the client has begun its transaction.
 #[derive(Default)]
@@ -47,32 +44,14 @@ impl FreshTransaction {
     pub fn asked_aside(&mut self, server: &Server) {
         self.asked = server.asked();
     }
-}
 
-impl Session {
-    /// Asks what must not make the snapshot of the client's transaction.
-    pub(crate) fn outside<T>(&mut self, ask: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
-        if !self.fresh_transaction.is_fresh(&self.server) {
-            return self.aside(ask);
+    /// Begins the transaction anew, as the client has begun it.
+    pub fn begin_again(mut self, server: &mut Server) -> Outcome<FreshTransaction> {
+        for sql in &self.said {
+            server.run(sql)?;
         }
-        let fresh = take(&mut self.fresh_transaction);
-        self.save_list()?;
-        self.server.run(b"ROLLBACK AND NO CHAIN NO RELEASE")?;
-        let done = self.aside(ask);
-        if let Err(failure) = &done
-            && failure.is_fatal()
-        {
-            return done;
-        }
-        self.server.settle()?;
-        for sql in &fresh.said {
-            self.server.run(sql)?;
-        }
-        self.server.run(&fresh.begun)?;
-        self.fresh_transaction = FreshTransaction {
-            asked: self.server.asked(),
-            ..fresh
-        };
-        done
+        server.run(&self.begun)?;
+        self.asked = server.asked();
+        Ok(self)
     }
 }

@@ -165,6 +165,25 @@ impl Session {
         Ok(done)
     }
 
+    /// Asks what must not make the snapshot of the client's transaction.
+    pub(crate) fn outside<T>(&mut self, ask: impl FnOnce(&mut Self) -> Outcome<T>) -> Outcome<T> {
+        if !self.fresh_transaction.is_fresh(&self.server) {
+            return self.aside(ask);
+        }
+        let fresh = std::mem::take(&mut self.fresh_transaction);
+        self.save_list()?;
+        self.server.run(b"ROLLBACK AND NO CHAIN NO RELEASE")?;
+        let done = self.aside(ask);
+        if let Err(failure) = &done
+            && failure.is_fatal()
+        {
+            return done;
+        }
+        self.server.settle()?;
+        self.fresh_transaction = fresh.begin_again(&mut self.server)?;
+        done
+    }
+
     /// Plans a statement. With `fresh`, every table that it names is looked up again first.
     pub fn make_plan(&mut self, sql: &[u8], fresh: bool) -> Outcome<Arc<KeyedPlan>> {
         self.must_only_read(sql)?;

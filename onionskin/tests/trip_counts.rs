@@ -1,11 +1,11 @@
 //! Round trips of each kind of statement, to the server and to the scratch engine, compared with
-//! `tests/round_trips.txt`.
+//! `tests/trip_counts.txt`.
 //!
 //! Half a millisecond away from the server a round trip costs more than all that the proxy
 //! computes. So a count that rises fails, and one that falls fails as well, until it is recorded:
 //!
 //! ```text
-//! ONIONSKIN_UPDATE=1 cargo test --locked --profile ci -p onionskin --test round_trips
+//! ONIONSKIN_UPDATE=1 cargo test --locked --profile ci -p onionskin --test trip_counts
 //! ```
 //!
 //! That also writes the table of `docs/round-trips.md`. With `ONIONSKIN_SHOW="UPDATE of"` the
@@ -15,9 +15,9 @@
 //! then again with other values. What the proxy knows of tables does not get old meanwhile
 //! (`ONIONSKIN_TEST_RECHECK`), but where that is what is counted.
 
-#[path = "round_trips/statements.rs"]
+#[path = "trip_counts/statements.rs"]
 mod statements;
-#[path = "round_trips/table.rs"]
+#[path = "trip_counts/table.rs"]
 mod table;
 
 use std::collections::BTreeMap;
@@ -354,7 +354,7 @@ fn count_all(kind: Kind) -> Option<(Counts, BTreeMap<String, String>)> {
 }
 
 fn record_file() -> PathBuf {
-    checkout().join("onionskin/tests/round_trips.txt")
+    checkout().join("onionskin/tests/trip_counts.txt")
 }
 
 fn page_file() -> PathBuf {
@@ -362,8 +362,8 @@ fn page_file() -> PathBuf {
 }
 
 const PAGE_BEGINS: &str =
-    "<!-- made from onionskin/tests/round_trips.txt by onionskin/tests/round_trips.rs -->\n";
-const PAGE_ENDS: &str = "<!-- end of what is made from onionskin/tests/round_trips.txt -->\n";
+    "<!-- made from onionskin/tests/trip_counts.txt by onionskin/tests/trip_counts.rs -->\n";
+const PAGE_ENDS: &str = "<!-- end of what is made from onionskin/tests/trip_counts.txt -->\n";
 
 /// The page with the table that belongs to what is recorded.
 fn page_with(table: &Table) -> (String, String) {

@@ -7,7 +7,7 @@ use super::statements::GROUPS;
 
 /// How to record them anew.
 pub const RECORD: &str =
-    "ONIONSKIN_UPDATE=1 cargo test --locked --profile ci -p onionskin --test round_trips";
+    "ONIONSKIN_UPDATE=1 cargo test --locked --profile ci -p onionskin --test trip_counts";
 
 /// Round trips of one statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,7 +89,7 @@ const SERVERS: [(&str, &str); 2] = [("mariadb", "MariaDB"), ("mysql", "MySQL")];
 
 pub fn print(table: &Table) -> String {
     let mut text = String::from(
-        "# Round trips of each kind of statement: round_trips.rs compares and records them.\n\
+        "# Round trips of each kind of statement: trip_counts.rs compares and records them.\n\
          # As a text first and later, then prepared: to the server, +e to the engine, +o on other connections.\n",
     );
     for (server, counts) in table {
@@ -170,7 +170,7 @@ pub fn differences(recorded: &Counts, now: &Counts) -> Vec<(String, String)> {
             ),
         ];
         for (run, before, now) in pairs {
-            // an engine that is used for the first time gets what it needs in pieces, as it is ready
+            // an engine that is used for the first time gets what it needs in pieces
             let of_server = |count: Count| (count.server, count.others);
             let is_first = run.ends_with("first");
             if before == now || is_first && before.map(of_server) == now.map(of_server) {
