@@ -119,8 +119,8 @@ fn check_names(sql: &[u8], tokens: &[Token]) -> Planned<()> {
             return refuse(&errors::DEFINITION, about);
         }
         if onionskin_schema::may_be_ours(&name) {
-            let about = format!("{name} is a name as constraints of protected columns have it");
-            return refuse(&errors::DEFINITION, about);
+            let about = format!("{name}, a constraint that belongs to a protected column");
+            return refuse(&errors::ALTERATION, about);
         }
     }
     Ok(())

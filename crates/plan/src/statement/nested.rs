@@ -256,10 +256,9 @@ fn reads_by_alias(request: &Request, all: &[Token]) -> bool {
     if !all.first().is_some_and(|t| is_one_of(sql, t, &["handler"])) {
         return false;
     }
-    let Some(open) = all
-        .iter()
-        .position(|t| is_one_of(sql, t, &["open", "read", "close"]))
-    else {
+    // a table may be called OPEN
+    let is_verb = |at: &usize| is_one_of(sql, &all[*at], &["open", "read", "close"]);
+    let Some(open) = (2..all.len()).find(is_verb) else {
         return false;
     };
     let behind = &all[open + 1..];
