@@ -73,8 +73,9 @@ pub use twin::{
     table_and_twin,
 };
 
-use std::collections::BTreeSet;
 use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -124,21 +125,28 @@ pub fn checkout() -> PathBuf {
         })
 }
 
-/// A TCP port on 127.0.0.1 that is free at this moment.
+/// A TCP port on 127.0.0.1 that is free, and that no other test of this machine is given while this
+/// process lives.
 ///
 /// Taken from below the range that the kernel uses for outgoing connections, so that no connection
 /// of another test takes it before the server that it is meant for.
 pub fn free_port() -> u16 {
-    // a server listens some time after its port was chosen; no other test of the process may choose
-    // it meanwhile
-    static GIVEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
-    let mut given = GIVEN
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    // A server listens some time after its port was chosen. A name of a socket that no file stands
+    // for keeps others from it meanwhile: test files run side by side, and a test that met another
+    // one's server would take it for its own.
+    static GIVEN: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
     for _ in 0..1000 {
         let port = rand::random_range(15_000..32_000);
-        if !given.contains(&port) && TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            given.insert(port);
+        let name = format!("onionskin-test-port-{port}");
+        let name = SocketAddr::from_abstract_name(name).expect("a short name");
+        let Ok(claim) = UnixListener::bind_addr(&name) else {
+            continue;
+        };
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            let mut given = GIVEN
+                .lock()
+                .unwrap_or_else(|poisoned| poisoned.into_inner());
+            given.push(claim);
             return port;
         }
     }
