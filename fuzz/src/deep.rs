@@ -564,11 +564,11 @@ pub fn on_session_stack(statements: Vec<(u8, Vec<u8>)>) {
 
 /// All that reads a text.
 pub fn read(flags: u8, sql: &[u8]) {
+    let family = match flags & 4 {
+        0 => Family::MariaDb,
+        _ => Family::MySql,
+    };
     let settings = Settings {
-        family: match flags & 4 {
-            0 => Family::MariaDb,
-            _ => Family::MySql,
-        },
         lex: LexMode {
             ansi_quotes: flags & 1 != 0,
             no_backslash_escapes: flags & 2 != 0,
@@ -579,14 +579,11 @@ pub fn read(flags: u8, sql: &[u8]) {
         strict: flags & 16 == 0,
         high_not: flags & 128 != 0,
         found_rows: flags & 32 != 0,
-        forbidden_dates: onionskin_value::SqlMode::empty(),
-        default_collation: "utf8mb4_general_ci".into(),
-        charset_collations: String::new(),
-        columns_make_keys: true,
         scratch: match flags & 64 {
             0 => UseScratch::Never,
             _ => UseScratch::IfNeeded,
         },
+        ..Settings::usual(family)
     };
     let _ = onionskin_plan::by_name::parameters(sql, settings.lex);
     let _ = onionskin_plan::scoped(sql, settings.lex);

@@ -13,6 +13,7 @@ use onionskin_keys::KeySet;
 use onionskin_proxy::{
     Backend, BackendTls, CertificateRules, Config, EnginePlace, Explained, FinishLimits,
     ListenAddress, LoginLimits, Masks, SessionLimits, SlowLimits, Whereabouts, explain, statements,
+    used_database,
 };
 use onionskin_rowstream::session::SqlError;
 use onionskin_schema::{Policy, Table, TableName};
@@ -288,17 +289,6 @@ impl Explainer {
     }
 }
 
-/// The database of `USE database`.
-fn used_database(sql: &str) -> Option<String> {
-    let mut words = sql.split_whitespace();
-    let is_use = words.next()?.eq_ignore_ascii_case("use");
-    let name = words.next().filter(|_| is_use)?;
-    words
-        .next()
-        .is_none()
-        .then(|| name.trim_matches('`').to_owned())
-}
-
 /// A statement without its line ends, and not all of it if it is long.
 fn in_one_line(sql: &str) -> String {
     let words: Vec<&str> = sql.split_whitespace().collect();
@@ -343,17 +333,7 @@ fn tables(
     let mut found = definitions.tables(&names, keys, policy)?;
     for TableName { database, .. } in databases {
         let collation = definitions.collation(&database)?;
-        found.extend(collation.map(|name| Table {
-            database,
-            name,
-            columns: Vec::new(),
-            table_id: None,
-            view: false,
-            base: None,
-            hidden_indexes: Vec::new(),
-            guarded: Vec::new(),
-            damaged: None,
-        }));
+        found.extend(collation.map(|name| Table::named(database, name)));
     }
     Ok(found)
 }

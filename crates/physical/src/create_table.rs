@@ -2,10 +2,10 @@
 
 use onionskin_keys::{KeySet, Suite};
 use onionskin_plan::{
-    Action, Catalog, Ddl, Known, LexMode, Outcome, Request, Settings, Template, UseScratch, plan,
+    Action, Catalog, Ddl, Known, LexMode, Outcome, Request, Settings, Template, plan,
 };
 use onionskin_schema::{NewColumn, Policy};
-use onionskin_value::{Family, SqlMode};
+use onionskin_value::Family;
 
 use crate::new_columns::{keeps_grams, with_ids};
 use crate::text::definition_text;
@@ -43,23 +43,14 @@ impl CreateTable<'_> {
     /// What the proxy would send for the statement, with ids of its own. The error is the text that
     /// a client would get.
     pub fn physical(&self) -> Result<PhysicalTable, String> {
-        let lex = LexMode::default();
         let mut template = Template::default();
         template
-            .read(self.sql.as_bytes(), lex)
+            .read(self.sql.as_bytes(), LexMode::default())
             .map_err(|e| e.to_string())?;
         let settings = Settings {
-            family: self.family,
-            lex,
             database: Some(self.database.to_owned()),
-            strict: true,
-            forbidden_dates: SqlMode::empty(),
-            high_not: false,
-            found_rows: false,
             default_collation: self.default_collation.to_owned(),
-            charset_collations: String::new(),
-            columns_make_keys: true,
-            scratch: UseScratch::Never,
+            ..Settings::usual(self.family)
         };
         let request = Request {
             sql: self.sql.as_bytes(),

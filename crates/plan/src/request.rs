@@ -50,6 +50,25 @@ pub struct Settings {
     pub scratch: UseScratch,
 }
 
+impl Settings {
+    /// Those of a session that has changed nothing yet: no database, strict mode, no engine.
+    pub fn usual(family: Family) -> Self {
+        Self {
+            family,
+            lex: LexMode::default(),
+            database: None,
+            strict: true,
+            forbidden_dates: SqlMode::empty(),
+            high_not: false,
+            found_rows: false,
+            default_collation: "utf8mb4_general_ci".into(),
+            charset_collations: String::new(),
+            columns_make_keys: true,
+            scratch: UseScratch::Never,
+        }
+    }
+}
+
 /// What is known of a table.
 #[derive(Clone, Debug)]
 pub enum Known {
@@ -69,6 +88,9 @@ pub const COLLATION: &str = "\u{1}collation of ";
 /// What is wrong with a table or view of which the account may see that it is there, and none of
 /// its columns.
 pub const HIDDEN: &str = "its columns are not shown";
+
+/// Why a view is damaged that selects columns or tables of ours which are gone.
+pub const BROKEN_VIEW: &str = "a view of columns that are gone";
 
 /// The snapshot of the schema.
 pub trait Catalog {

@@ -18,7 +18,7 @@ use onionskin_schema::{
     Base, Capabilities, Column, Default as ColumnDefault, DefaultLiteral, GramForm, KeyRole,
     PhysicalNames, Policy, Protection, Table, Whole,
 };
-use onionskin_value::{Family, SqlMode, SqlType};
+use onionskin_value::{Family, SqlType};
 
 fn column(name: &str, ty: &str, caps: Option<(&str, u8)>) -> Column {
     let collation = (ty.contains("char") || ty.contains("text")).then_some("utf8mb4_general_ci");
@@ -647,17 +647,8 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
 #[test]
 fn plans_are_as_written_down() {
     let settings = Settings {
-        family: Family::MariaDb,
-        lex: LexMode::default(),
         database: Some("app".into()),
-        strict: true,
-        forbidden_dates: SqlMode::empty(),
-        high_not: false,
-        found_rows: false,
-        default_collation: "utf8mb4_general_ci".into(),
-        charset_collations: String::new(),
-        columns_make_keys: true,
-        scratch: UseScratch::Never,
+        ..Settings::usual(Family::MariaDb)
     };
     let mut columns = BTreeMap::new();
     columns.insert("secret".to_string(), vec!["eq".to_string()]);

@@ -13,7 +13,7 @@ use onionskin_plan::{
 use onionskin_schema::{
     COMMENT_MARK, NewColumn, PinnedTable, Pins, Policy, Table, TableName, same_name,
 };
-use onionskin_value::{Family, SqlMode};
+use onionskin_value::Family;
 
 use crate::config::{Config, FunctionsConfig};
 use crate::engine_place::Whereabouts;
@@ -100,20 +100,12 @@ fn explain_text(
         return Err("explain takes one statement".into());
     }
     let settings = Settings {
-        family,
-        lex,
         database: database.map(str::to_string),
-        strict: true,
-        forbidden_dates: SqlMode::empty(),
-        high_not: false,
-        found_rows: false,
-        default_collation: "utf8mb4_general_ci".into(),
-        charset_collations: String::new(),
-        columns_make_keys: true,
         scratch: match config.scratch {
             Some(_) => UseScratch::IfNeeded,
             None => UseScratch::Never,
         },
+        ..Settings::usual(family)
     };
     let mut known = Loaded {
         pins: config.pins.as_ref().map(|file| file.pins()),

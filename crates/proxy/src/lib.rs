@@ -146,6 +146,7 @@ pub use members::{CatchUp, Drained, MemberState, Place};
 pub use metrics::{Exposition, METRICS, MetricHelp};
 pub use network::Network;
 pub use observer::{Observer, Part, ServerQuestion};
+pub use onionskin_plan::lex::used_database;
 pub use pins::{PinError, PinFile, findings_at_start};
 pub use refused::{Help, Refused};
 pub use status::{Counted, PartState, ProtectedColumn, ProtectedTable, Statements, Status};

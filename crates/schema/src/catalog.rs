@@ -136,17 +136,11 @@ pub fn tables_from_rows<'a>(
 
 /// The table whose rows these are; there is at least one.
 fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool) -> Table {
-    let mut table = Table {
-        database: rows.first().map_or("", |row| row.table_schema).to_owned(),
-        name: rows.first().map_or("", |row| row.table_name).to_owned(),
-        columns: Vec::with_capacity(rows.len()),
-        table_id: None,
-        view: false,
-        base: None,
-        hidden_indexes: Vec::new(),
-        guarded: Vec::new(),
-        damaged: None,
-    };
+    let mut table = Table::named(
+        rows.first().map_or("", |row| row.table_schema),
+        rows.first().map_or("", |row| row.table_name),
+    );
+    table.columns.reserve(rows.len());
     let holds_sealed = rows.iter().any(|row| is_sealed(row));
     if !holds_sealed {
         table.columns.extend(rows.iter().map(plain_column));

@@ -150,17 +150,7 @@ mod tests {
     use super::*;
 
     fn plain() -> Table {
-        Table {
-            database: "d".into(),
-            name: "t".into(),
-            columns: Vec::new(),
-            table_id: None,
-            view: false,
-            base: None,
-            hidden_indexes: Vec::new(),
-            guarded: Vec::new(),
-            damaged: None,
-        }
+        Table::named("d", "t")
     }
 
     #[test]

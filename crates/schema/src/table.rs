@@ -37,6 +37,21 @@ pub struct Table {
 }
 
 impl Table {
+    /// A table of which only the names are known.
+    pub fn named(database: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            database: database.into(),
+            name: name.into(),
+            columns: Vec::new(),
+            table_id: None,
+            view: false,
+            base: None,
+            hidden_indexes: Vec::new(),
+            guarded: Vec::new(),
+            damaged: None,
+        }
+    }
+
     /// Whether a statement on this table needs any care: a column is protected, or should be and is
     /// damaged.
     pub fn is_protected(&self) -> bool {

@@ -10,9 +10,9 @@ use onionskin_plan::{
 };
 use onionskin_schema::{
     Capabilities, Column, Default as ColumnDefault, DefaultLiteral, GramForm, NewColumn,
-    PhysicalNames, Policy, Protection, Table, TableName, Whole, split_foreign_keys,
+    PhysicalNames, Policy, Protection, Table, TableName, Whole, folded, split_foreign_keys,
 };
-use onionskin_value::{Family, SqlMode};
+use onionskin_value::Family;
 
 use super::asked::Shape;
 use super::narrowed::narrows;
@@ -89,9 +89,7 @@ impl<'s> Judge<'s> {
             small,
             grams,
             templates: BTreeMap::new(),
-            places: names
-                .map(|(at, t)| (t.table.name.to_lowercase(), at))
-                .collect(),
+            places: names.map(|(at, t)| (folded(&t.table.name), at)).collect(),
         }
     }
 
@@ -220,20 +218,13 @@ impl<'s> Judge<'s> {
 
     fn settings(&self, database: &str) -> Settings {
         Settings {
-            family: self.schema.family,
-            lex: LexMode::default(),
             database: Some(database.to_owned()),
-            strict: true,
-            high_not: false,
-            found_rows: false,
-            forbidden_dates: SqlMode::empty(),
             default_collation: self.schema.collation.clone(),
-            charset_collations: String::new(),
-            columns_make_keys: true,
             scratch: match self.engine {
                 true => UseScratch::IfNeeded,
                 false => UseScratch::Never,
             },
+            ..Settings::usual(self.schema.family)
         }
     }
 
@@ -305,10 +296,7 @@ impl<'s> Judge<'s> {
     fn large<'n>(&self, names: impl Iterator<Item = &'n TableName>) -> Vec<String> {
         let known = names.filter_map(|name| {
             let is_here = name.database.eq_ignore_ascii_case(&self.schema.database);
-            let at = self
-                .places
-                .get(&name.name.to_lowercase())
-                .filter(|_| is_here)?;
+            let at = self.places.get(&folded(&name.name)).filter(|_| is_here)?;
             Some(&self.schema.tables[*at])
         });
         let large = known.filter(|described: &&Described| described.rows > self.small);
@@ -442,9 +430,9 @@ impl Catalog for View<'_> {
     fn table(&self, database: &str, name: &str) -> Known {
         if database.eq_ignore_ascii_case(&self.schema.database) {
             if name == COLLATION {
-                return Known::Table(Arc::new(named(database, &self.schema.collation)));
+                return Known::Table(Arc::new(Table::named(database, &self.schema.collation)));
             }
-            return match self.places.get(&name.to_lowercase()) {
+            return match self.places.get(&folded(name)) {
                 Some(at) if self.hidden != Some(*at) => Known::Table(Arc::clone(&self.tables[*at])),
                 _ => Known::Absent,
             };
@@ -455,20 +443,5 @@ impl Catalog for View<'_> {
             None if self.asks => Known::Unknown,
             None => Known::Absent,
         }
-    }
-}
-
-/// A table without columns, whose name is what was asked for.
-fn named(database: &str, name: &str) -> Table {
-    Table {
-        database: database.to_owned(),
-        name: name.to_owned(),
-        columns: Vec::new(),
-        table_id: None,
-        view: false,
-        base: None,
-        hidden_indexes: Vec::new(),
-        guarded: Vec::new(),
-        damaged: None,
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use onionskin_plan::LexMode;
-use onionskin_plan::lex::split;
+use onionskin_plan::lex::{split, used_database};
 
 use super::asked::Asked;
 
@@ -53,17 +53,6 @@ pub fn read(text: &str, database: &str, asked: &mut Asked) -> Source {
     source
 }
 
-/// The database of `USE database`.
-fn used(sql: &str) -> Option<String> {
-    let mut words = sql.trim().trim_end_matches(';').split_whitespace();
-    let is_use = words.next()?.eq_ignore_ascii_case("use");
-    let name = words.next().filter(|_| is_use)?;
-    words
-        .next()
-        .is_none()
-        .then(|| name.trim_matches('`').to_owned())
-}
-
 fn read_sql(text: &str, database: &str, asked: &mut Asked) {
     let Ok(cut) = split(text.as_bytes(), LexMode::default()) else {
         asked.skip("files that are not text of SQL", 1);
@@ -72,7 +61,7 @@ fn read_sql(text: &str, database: &str, asked: &mut Asked) {
     let mut current = database.to_owned();
     for part in cut.parts {
         let sql = &text[part];
-        match used(sql) {
+        match used_database(sql) {
             Some(name) => current = name,
             None => asked.add(sql, &current, 1),
         }
@@ -211,7 +200,7 @@ fn end(open: Option<Open>, database: &str, current: &mut HashMap<u64, String>, a
     };
     let of_session = current.get(&session).map_or(database, String::as_str);
     match command.as_str() {
-        "Query" => match used(&text) {
+        "Query" => match used_database(&text) {
             Some(name) => {
                 current.insert(session, name);
             }
@@ -275,7 +264,7 @@ fn end_slow(statement: &mut String, current: &mut String, asked: &mut Asked) {
         let mut words = sql.split_whitespace();
         let is_time = words.next().is_some_and(|w| w.eq_ignore_ascii_case("set"))
             && words.next().is_some_and(|w| w.starts_with("timestamp="));
-        match used(sql) {
+        match used_database(sql) {
             Some(name) => *current = name,
             None if is_time => {}
             None => asked.add(sql, current, 1),

@@ -36,6 +36,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 
+use onionskin_schema::folded;
 use onionskin_value::Family;
 
 use crate::{AssessError, data, reader::Reader, text::shown};
@@ -255,16 +256,16 @@ fn columns_of(
     let protected: Vec<String> = search
         .choice()
         .keys()
-        .map(|(t, c)| schema.tables[*t].table.columns[*c].name.to_lowercase())
+        .map(|(t, c)| folded(&schema.tables[*t].table.columns[*c].name))
         .collect();
     let mut reports = Vec::new();
     for (at, capabilities) in search.choice() {
         let described = &schema.tables[at.0];
         let column = &described.table.columns[at.1];
         let mut roles: BTreeMap<&str, u64> = BTreeMap::new();
-        let own = column.name.to_lowercase();
+        let own = folded(&column.name);
         let others = |name: &str| {
-            let name = name.to_lowercase();
+            let name = folded(name);
             name != own && protected.contains(&name)
         };
         for (shape, near) in shapes.iter().zip(search.near()) {

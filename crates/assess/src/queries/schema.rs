@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use onionskin_rowstream::client::Family as ServerFamily;
 use onionskin_schema::{
-    COLUMNS_QUERY_FIELDS, ColumnRow, Table, TableName, identifier, same_name, tables_from_rows,
+    COLUMNS_QUERY_FIELDS, ColumnRow, Table, TableName, folded, identifier, same_name,
+    tables_from_rows,
 };
 use onionskin_value::Family;
 
@@ -108,7 +109,7 @@ impl Schema {
                     rows_of.insert(cell(0).to_owned(), cell(2).parse().unwrap_or(0));
                 }
                 _ => {
-                    schema.views.insert(cell(0).to_lowercase());
+                    schema.views.insert(folded(cell(0)));
                 }
             }
         }

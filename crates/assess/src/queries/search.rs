@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onionskin_plan::LexMode;
 use onionskin_plan::lex::{TokenKind, tokens};
-use onionskin_schema::{Capabilities, Policy, possible};
+use onionskin_schema::{Capabilities, Policy, folded, possible};
 
 use super::asked::Shape;
 use super::columns::join;
@@ -524,8 +524,8 @@ fn near(judge: &Judge<'_>, shape: &Shape, choice: &Choice) -> Near {
     for token in &tokens {
         let text = String::from_utf8_lossy(token.text(sql));
         match token.kind {
-            TokenKind::Word => names.insert(text.to_lowercase()),
-            TokenKind::Quoted => names.insert(text.trim_matches('`').to_lowercase()),
+            TokenKind::Word => names.insert(folded(&text)),
+            TokenKind::Quoted => names.insert(folded(text.trim_matches('`'))),
             _ => false,
         };
     }
@@ -534,12 +534,12 @@ fn near(judge: &Judge<'_>, shape: &Shape, choice: &Choice) -> Near {
         .tables
         .iter()
         .enumerate()
-        .filter(|(_, t)| names.contains(&t.table.name.to_lowercase()))
+        .filter(|(_, t)| names.contains(&folded(&t.table.name)))
         .map(|(at, _)| at)
         .collect();
     let columns = choice.keys().copied().filter(|(table, column)| {
         let column = &schema.tables[*table].table.columns[*column];
-        tables.contains(table) && names.contains(&column.name.to_lowercase())
+        tables.contains(table) && names.contains(&folded(&column.name))
     });
     let first = tokens.first();
     let defines = first.is_some_and(|t| t.is_word(sql, "create") || t.is_word(sql, "alter"));

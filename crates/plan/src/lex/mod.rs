@@ -30,7 +30,7 @@ use introducer::is_introducer;
 
 pub(crate) use comments::executable;
 pub(crate) use statements::is_compound;
-pub use statements::{Empty, Statements, split};
+pub use statements::{Empty, Statements, split, used_database};
 pub use token::{LexError, LexMode, LiteralKind, Token, TokenKind};
 pub use unwrapped::unwrapped;
 

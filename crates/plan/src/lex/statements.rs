@@ -4,6 +4,17 @@ use std::ops::Range;
 
 use super::{LexError, LexMode, Lexer, Token, TokenKind};
 
+/// The database of `USE database`, where a text of several statements goes on in another one.
+pub fn used_database(sql: &str) -> Option<String> {
+    let mut words = sql.trim().trim_end_matches(';').split_whitespace();
+    let is_use = words.next()?.eq_ignore_ascii_case("use");
+    let name = words.next().filter(|_| is_use)?;
+    words
+        .next()
+        .is_none()
+        .then(|| name.trim_matches('`').to_owned())
+}
+
 /// The statements of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Statements {

@@ -273,7 +273,7 @@ const NAMES: [&str; 264] = [
 ];
 
 /// Whether a function may be called on the scratch engine.
-pub(super) fn is_carried(name: &str) -> bool {
+pub(crate) fn is_carried(name: &str) -> bool {
     NAMES.binary_search(&name).is_ok()
 }
 

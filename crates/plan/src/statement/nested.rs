@@ -9,13 +9,16 @@
 use std::sync::Arc;
 
 use onionskin_schema::Table;
+use onionskin_value::Family;
 
+use super::near::is_reserved;
 use super::stray;
 use super::words::{asks_about_the_last, first_words, flattened, is_one_of, may_be_one_name};
 use crate::errors;
 use crate::lex::{LexMode, Token, TokenKind};
 use crate::plan::{Action, Show};
 use crate::planner::{Known, Planned, Request, identifier, refuse};
+use crate::scratch::is_carried;
 
 /// Words that a query begins with.
 const QUERIES: [&str; 4] = ["select", "table", "values", "with"];
@@ -33,26 +36,30 @@ const READ: [&str; 16] = [
     "set", "explain", "describe", "desc", "analyze", "load",
 ];
 
-/// What stands in a statement beside what it is told by.
+/// What stands in a statement beside what it is told by: which statements are refused for it, and
+/// in which words.
 pub(super) struct Hidden {
     is_near: bool,
-    query: bool,
-    /// See [`holds_condition`].
-    condition: bool,
-    /// See [`asks_with_columns`].
-    columns: bool,
-    /// See [`stray`].
-    stray: bool,
-    /// See [`stray::names_another`].
-    another: bool,
-    /// See [`calls_column`].
-    calls: bool,
-    /// Any value.
-    values: bool,
-    /// A value behind WHERE and the like in a statement that is told by its first words.
-    clause: bool,
-    /// See [`reads_by_alias`].
-    alias: bool,
+    found: Vec<(Refused, &'static str)>,
+}
+
+/// Which statements are refused for something that stands in them.
+#[derive(Clone, Copy)]
+enum Refused {
+    All,
+    /// Those that no rule has refused already.
+    Decided,
+    /// The same without what shows definitions, whose conditions are read.
+    NotShown,
+    /// `SHOW CREATE`.
+    ShowCreate,
+    /// Those that go to the server as they are.
+    Relayed,
+    /// The same, if a table is missing that would be protected.
+    OfMissing,
+    /// Those that go to the server as they are near a protected table, or show a definition or are
+    /// prepared near one or near a missing one.
+    Sent,
 }
 
 impl Hidden {
@@ -60,69 +67,89 @@ impl Hidden {
     pub(super) fn of(request: &Request, tokens: &[Token], near: &[Arc<Table>]) -> Self {
         let (sql, mode) = (request.sql, request.settings.lex);
         let is_near = !near.is_empty();
-        let values = in_all(sql, tokens, mode, |all| all.iter().any(is_value));
-        let holds =
-            |what: &dyn Fn(&[Token]) -> bool| is_near && values && in_all(sql, tokens, mode, what);
-        Hidden {
+        let holds = |what: &dyn Fn(&[Token]) -> bool| in_all(sql, tokens, mode, what);
+        let mut hidden = Hidden {
             is_near,
-            query: holds_query(sql, tokens, mode),
-            condition: is_near && holds_condition(sql, tokens, mode, near),
-            columns: asks_with_columns(sql, tokens, mode),
-            stray: holds(&|all| stray::has_stray_value(sql, all, near)),
-            another: holds(&|all| stray::names_another(sql, all, near)),
-            calls: holds(&|all| calls_column(sql, all, near)),
-            values,
-            clause: values && in_all(sql, tokens, mode, |all| has_clause(sql, all)),
-            alias: in_all(sql, tokens, mode, |all| reads_by_alias(request, all)),
+            found: Vec::new(),
+        };
+        if holds(&|all| reads_by_alias(request, all)) {
+            let about = "HANDLER by another name than the table's";
+            hidden.found.push((Refused::All, about));
         }
+        if !holds(&|all| all.iter().any(is_value)) {
+            return hidden;
+        }
+        let family = request.settings.family;
+        let out_of_place = "a value where a definition has no place for one";
+        for (holds, refused, about) in [
+            (
+                asks_with_columns(sql, tokens, mode),
+                Refused::All,
+                "a table's column beside a question about the last statement",
+            ),
+            (
+                holds_query(sql, tokens, mode),
+                Refused::Sent,
+                "a query in a statement of this kind",
+            ),
+            (
+                is_near && holds(&|all| stray::has_stray_value(sql, all, near)),
+                Refused::Decided,
+                out_of_place,
+            ),
+            (
+                is_near && holds(&|all| stray::names_another(sql, all, near)),
+                Refused::Relayed,
+                out_of_place,
+            ),
+            (
+                holds(&|all| has_clause(sql, all)),
+                Refused::OfMissing,
+                "a condition in a statement of this kind, by a name that [protect] matches",
+            ),
+            (
+                is_near && holds(&|all| calls_column(sql, all, near, family)),
+                Refused::Decided,
+                "a value in parentheses behind a protected column, as if it were a function",
+            ),
+            (true, Refused::ShowCreate, "a value in SHOW CREATE"),
+            (
+                is_near && holds_condition(sql, tokens, mode, near),
+                Refused::NotShown,
+                "a value beside a protected column in a statement of this kind",
+            ),
+        ] {
+            if holds {
+                hidden.found.push((refused, about));
+            }
+        }
+        hidden
     }
 
     /// Refuses a statement that would go to the server with it.
     pub(super) fn check(&self, action: &Action, names_missing: impl Fn() -> bool) -> Planned<()> {
-        if self.columns {
-            let about = "a table's column beside a question about the last statement";
-            return refuse(&errors::STATEMENT, about);
-        }
-        let is_sent = || match action {
-            Action::Relay => self.is_near,
-            Action::ByName(_) | Action::Show { .. } => self.is_near || names_missing(),
-            _ => false,
-        };
-        if self.query && is_sent() {
-            return refuse(&errors::STATEMENT, "a query in a statement of this kind");
-        }
         let is_relayed = matches!(action, Action::Relay);
-        if self.stray && !matches!(action, Action::Refuse(_)) || self.another && is_relayed {
-            let about = "a value where a definition has no place for one";
-            return refuse(&errors::STATEMENT, about);
+        let is_decided = !matches!(action, Action::Refuse(_));
+        let is_refused = |refused: &Refused| match refused {
+            Refused::All => true,
+            Refused::Decided => is_decided,
+            Refused::NotShown => is_decided && !matches!(action, Action::Show { .. }),
+            Refused::ShowCreate => match action {
+                Action::Show { what, .. } => matches!(what, Show::CreateTable | Show::CreateView),
+                _ => false,
+            },
+            Refused::Relayed => is_relayed,
+            Refused::OfMissing => is_relayed && names_missing(),
+            Refused::Sent => match action {
+                Action::Relay => self.is_near,
+                Action::ByName(_) | Action::Show { .. } => self.is_near || names_missing(),
+                _ => false,
+            },
+        };
+        match self.found.iter().find(|(refused, _)| is_refused(refused)) {
+            Some((_, about)) => refuse(&errors::STATEMENT, *about),
+            None => Ok(()),
         }
-        if self.alias {
-            return refuse(
-                &errors::STATEMENT,
-                "HANDLER by another name than the table's",
-            );
-        }
-        if self.clause && is_relayed && names_missing() {
-            let about = "a condition in a statement of this kind, by a name that [protect] matches";
-            return refuse(&errors::STATEMENT, about);
-        }
-        if self.calls && !matches!(action, Action::Refuse(_)) {
-            let about =
-                "a value in parentheses behind a protected column, as if it were a function";
-            return refuse(&errors::STATEMENT, about);
-        }
-        if let Action::Show { what, .. } = action
-            && matches!(what, Show::CreateTable | Show::CreateView)
-            && self.values
-        {
-            return refuse(&errors::STATEMENT, "a value in SHOW CREATE");
-        }
-        let is_kept = !matches!(action, Action::Refuse(_) | Action::Show { .. });
-        if self.condition && is_kept {
-            let about = "a value beside a protected column in a statement of this kind";
-            return refuse(&errors::STATEMENT, about);
-        }
-        Ok(())
     }
 }
 
@@ -282,7 +309,7 @@ fn reads_by_alias(request: &Request, all: &[Token]) -> bool {
 
 /// Whether a value stands in parentheses behind the name of a protected column, where servers see a
 /// call: a forgotten IN. What a server knows as a function of its own is one.
-fn calls_column(sql: &[u8], all: &[Token], near: &[Arc<Table>]) -> bool {
+fn calls_column(sql: &[u8], all: &[Token], near: &[Arc<Table>], family: Family) -> bool {
     const NO_CALLS: [&str; 8] = [
         "into", "table", "insert", "replace", "ignore", "key", "index", "with",
     ];
@@ -302,9 +329,7 @@ fn calls_column(sql: &[u8], all: &[Token], near: &[Arc<Table>]) -> bool {
         let before = at.checked_sub(1).map(|n| &all[n]);
         let is_qualified = before.is_some_and(|t| t.is(b'.'));
         let name = identifier(sql, &all[at]).unwrap_or_default();
-        let is_own = !is_qualified
-            && all[at].kind == TokenKind::Word
-            && NATIVE.iter().any(|known| name.eq_ignore_ascii_case(known));
+        let is_own = !is_qualified && all[at].kind == TokenKind::Word && is_native(&name, family);
         if is_own || before.is_some_and(|t| is_one_of(sql, t, &NO_CALLS)) {
             return false;
         }
@@ -312,6 +337,15 @@ fn calls_column(sql: &[u8], all: &[Token], near: &[Arc<Table>]) -> bool {
         columns.any(|(column, _)| may_be_one_name(&column.name, &name))
             && within(all, at + 1).iter().any(is_value)
     })
+}
+
+/// Whether the server has a function of this name, or a word of its language.
+fn is_native(name: &str, family: Family) -> bool {
+    /// Functions of MariaDB that MySQL has no more. Columns are called so.
+    const GONE: [&str; 5] = ["decode", "encode", "encrypt", "old_password", "password"];
+    let name = name.to_ascii_lowercase();
+    is_reserved(&name)
+        || is_carried(&name) && !(family == Family::MySql && GONE.contains(&name.as_str()))
 }
 
 /// What stands in the parentheses that open here.
@@ -329,144 +363,6 @@ fn within(all: &[Token], open: usize) -> &[Token] {
     }
     &all[open + 1..]
 }
-
-/// Functions and operators of the servers whose names columns have, too.
-const NATIVE: [&str; 134] = [
-    "abs",
-    "all",
-    "and",
-    "any",
-    "any_value",
-    "area",
-    "as",
-    "ascii",
-    "avg",
-    "between",
-    "bin",
-    "binary",
-    "case",
-    "cast",
-    "ceil",
-    "ceiling",
-    "char",
-    "coalesce",
-    "compress",
-    "concat",
-    "concat_ws",
-    "contains",
-    "conv",
-    "convert",
-    "count",
-    "crc32",
-    "database",
-    "date",
-    "date_add",
-    "date_format",
-    "date_sub",
-    "datediff",
-    "day",
-    "default",
-    "distance",
-    "distinct",
-    "elt",
-    "encrypt",
-    "except",
-    "exists",
-    "exp",
-    "extract",
-    "field",
-    "find_in_set",
-    "floor",
-    "format",
-    "from",
-    "geometry",
-    "greatest",
-    "group_concat",
-    "having",
-    "hex",
-    "hour",
-    "if",
-    "ifnull",
-    "in",
-    "insert",
-    "instr",
-    "intersect",
-    "interval",
-    "is",
-    "isnull",
-    "join",
-    "lag",
-    "lead",
-    "least",
-    "left",
-    "length",
-    "like",
-    "limit",
-    "ln",
-    "locate",
-    "log",
-    "lower",
-    "match",
-    "max",
-    "md5",
-    "mid",
-    "min",
-    "minute",
-    "mod",
-    "month",
-    "not",
-    "now",
-    "nullif",
-    "on",
-    "or",
-    "ord",
-    "password",
-    "point",
-    "polygon",
-    "position",
-    "pow",
-    "power",
-    "quarter",
-    "quote",
-    "rand",
-    "rank",
-    "repeat",
-    "replace",
-    "reverse",
-    "right",
-    "round",
-    "row",
-    "second",
-    "select",
-    "set",
-    "sha1",
-    "sha2",
-    "sign",
-    "some",
-    "space",
-    "substr",
-    "substring",
-    "sum",
-    "time",
-    "timestamp",
-    "trim",
-    "truncate",
-    "union",
-    "upper",
-    "user",
-    "using",
-    "uuid",
-    "value",
-    "values",
-    "version",
-    "week",
-    "when",
-    "where",
-    "x",
-    "xor",
-    "y",
-    "year",
-];
 
 /// Whether a query in parentheses begins among these words.
 pub(super) fn opens_query(sql: &[u8], all: &[Token]) -> bool {

@@ -17,8 +17,7 @@ use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::planner::identifier;
 
 /// Words right behind which a value may stand.
-const BEFORE: [&str; 43] = [
-    "aggregate",
+const BEFORE: [&str; 40] = [
     "algorithm",
     "auto_increment",
     "avg_row_length",
@@ -40,7 +39,6 @@ const BEFORE: [&str; 43] = [
     "interval",
     "key_block_size",
     "limit",
-    "lock",
     "max_rows",
     "min_rows",
     "pack_keys",
@@ -60,7 +58,6 @@ const BEFORE: [&str; 43] = [
     "time",
     "timestamp",
     "wait",
-    "with",
 ];
 
 /// Words of types whose members are texts.

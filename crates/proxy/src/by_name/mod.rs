@@ -356,26 +356,6 @@ impl Session {
         self.relay_by_name(sql, whole, &[])
     }
 
-    /// Has the server say that it knows no such statement, without the values for it: they may be
-    /// those of protected columns.
-    fn execute_unknown(
-        &mut self,
-        name: &str,
-        using: Option<&[Argument]>,
-        sql: &[u8],
-        whole: bool,
-    ) -> Outcome<()> {
-        let is_constant = |argument: &Argument| matches!(argument, Argument::Literal(_));
-        match using.is_none_or(|using| using.iter().any(is_constant)) {
-            true => self.relay_by_name(
-                format!("EXECUTE {}", identifier(name)).as_bytes(),
-                false,
-                &[],
-            ),
-            false => self.relay_by_name(sql, whole, &[]),
-        }
-    }
-
     fn execute_by_name(
         &mut self,
         name: &str,
@@ -384,7 +364,12 @@ impl Session {
         whole: bool,
     ) -> Outcome<()> {
         let Some(entry) = self.statements.named.get(name).cloned() else {
-            return self.execute_unknown(name, using, sql, whole);
+            let is_constant = |argument: &Argument| matches!(argument, Argument::Literal(_));
+            // the values may be those of protected columns
+            return match using.is_none_or(|using| using.iter().any(is_constant)) {
+                true => Err(self.no_such_statement(name, "EXECUTE")),
+                false => self.relay_by_name(sql, whole, &[]),
+            };
         };
         self.leave_last_by(entry.keeps_list);
         let keyed = match &entry.place {

@@ -449,15 +449,5 @@ fn default_collation(server: &mut Server, database: &str, name: &str) -> Outcome
         .into_iter()
         .next()
         .and_then(|r| r.into_iter().next().flatten());
-    Ok(name.map(|n| Table {
-        database: database.to_string(),
-        name: String::from_utf8_lossy(&n).into_owned(),
-        columns: Vec::new(),
-        table_id: None,
-        view: false,
-        base: None,
-        hidden_indexes: Vec::new(),
-        guarded: Vec::new(),
-        damaged: None,
-    }))
+    Ok(name.map(|name| Table::named(database, String::from_utf8_lossy(&name))))
 }

@@ -53,15 +53,8 @@ pub(crate) fn tables(rows: &Rows, keys: &KeySet) -> Outcome<Vec<Table>> {
 /// protected.
 pub(crate) fn hidden(database: &str, name: &str) -> Table {
     Table {
-        database: database.to_string(),
-        name: name.to_string(),
-        columns: Vec::new(),
-        table_id: None,
-        view: false,
-        base: None,
-        hidden_indexes: Vec::new(),
-        guarded: Vec::new(),
         damaged: Some(HIDDEN.into()),
+        ..Table::named(database, name)
     }
 }
 

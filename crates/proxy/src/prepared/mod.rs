@@ -245,13 +245,18 @@ impl Statements {
 impl Session {
     /// The servers' error for an id that is no statement's.
     pub fn unknown_statement(&mut self, id: u32, by: &str) -> Failure {
-        // the server does not know of this error
-        self.current.interfered = true;
         let by = match self.state.family {
             Family::MariaDb => by,
             Family::MySql => "mysql_stmt_precheck",
         };
-        let message = format!("Unknown prepared statement handler ({id}) given to {by}");
+        self.no_such_statement(&id.to_string(), by)
+    }
+
+    /// The same for an id or a name.
+    pub fn no_such_statement(&mut self, name: &str, by: &str) -> Failure {
+        // the server does not know of this error
+        self.current.interfered = true;
+        let message = format!("Unknown prepared statement handler ({name}) given to {by}");
         Failure::Server {
             code: 1243,
             state: *b"HY000",

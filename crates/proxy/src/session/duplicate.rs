@@ -487,17 +487,7 @@ mod tests {
             &shown("a$eq_1111", 0, &a, "one"),
             &shown("b$eq_2222", 0, &b, "two"),
         ];
-        let table = Table {
-            database: "d".into(),
-            name: "t".into(),
-            columns: Vec::new(),
-            table_id: None,
-            view: false,
-            base: None,
-            hidden_indexes: Vec::new(),
-            guarded: Vec::new(),
-            damaged: None,
-        };
+        let table = Table::named("d", "t");
         let key = |names: &[&str]| -> Vec<String> { names.iter().map(|n| (*n).into()).collect() };
         let two = key(&["a$eq_1111", "b$eq_2222"]);
         let is = |stem: &str, key: &[String]| of_row_cut(stem, key, &table, &of_row);
