@@ -255,25 +255,22 @@ pub fn plans(input: &[u8]) {
 }
 
 fn plan_one(flags: u8, sql: &[u8]) {
+    let family = if flags & 4 != 0 {
+        Family::MySql
+    } else {
+        Family::MariaDb
+    };
     let settings = Settings {
-        family: if flags & 4 != 0 {
-            Family::MySql
-        } else {
-            Family::MariaDb
-        },
         lex: lex_mode(flags),
         database: (flags & 8 == 0).then(|| "app".to_owned()),
         strict: flags & 16 == 0,
         high_not: flags & 128 != 0,
         found_rows: flags & 32 != 0,
-        forbidden_dates: onionskin_value::SqlMode::empty(),
-        default_collation: "utf8mb4_general_ci".into(),
-        charset_collations: String::new(),
-        columns_make_keys: true,
         scratch: match flags & 64 {
             0 => UseScratch::Never,
             _ => UseScratch::IfNeeded,
         },
+        ..Settings::usual(family)
     };
     let mut template = Template::default();
     if template.read(sql, settings.lex).is_err() {
@@ -403,6 +400,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         "SELECT c FROM /*!50000secret*/ WHERE c = 'x'",
         "/*M!100100 SELECT c FROM secret */; /*!50000 app.secret */",
         "EXPLAIN SELECT k FROM secret FORCE INDEX (i) WHERE k = 1 FOR UPDATE",
+        "GET SELECT (secret",
     ];
     (0..)
         .zip(statements)

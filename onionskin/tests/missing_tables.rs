@@ -1,6 +1,6 @@
-//! Tables that are not there, of names that a pattern of `[protect]` is about: their CREATE TABLE
-//! was refused, say. Whatever names them, no value reaches the server; and tables that an account
-//! does not see.
+//! Tables and columns that are not there, of names that `[protect]` is about: their definition was
+//! refused, say. Whatever names them, no value reaches the server; and tables that an account does
+//! not see.
 
 use onionskin_testkit::*;
 
@@ -16,6 +16,7 @@ on_both_servers!(
     accounts_that_see_no_columns,
     tables_that_were_protected,
     tables_that_are_made_meanwhile,
+    columns_that_are_missing,
 );
 
 /// In every value that must not reach the server.
@@ -559,5 +560,133 @@ fn tables_that_were_protected(kind: Kind) {
     let found = session.text(&format!("SELECT id FROM hidden WHERE name = '{SECRET}'"));
     assert_eq!(found.as_deref(), Ok("1"));
     drop((session, narrow));
+    place.nothing_leaked();
+}
+
+/// Columns that `[protect]` names, and that no table of the statement has: their ALTER TABLE was
+/// refused, say, or a view does not show them. Nobody else has a use for their values.
+fn columns_that_are_missing(kind: Kind) {
+    if direct_mode() {
+        return;
+    }
+    let options = ServerOptions {
+        general_log: true,
+        ..ServerOptions::default()
+    };
+    let Some(server) = Server::start(kind, options) else {
+        return;
+    };
+    let proxy = Proxy::start(
+        &server,
+        "[protect.\"app.p*\"]\nemail = [\"eq\"]\n\"*_no\" = []\n[protect.\"app.users\"]\nname = [\"eq\"]\n",
+    );
+    let mut admin = server.connect();
+    admin.must("CREATE DATABASE app DEFAULT CHARSET utf8mb4");
+    let mut session = proxy.connect_to("app");
+    session.must("CREATE TABLE p6 (id INT PRIMARY KEY, mail VARCHAR(40))");
+    session.must("CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(40))");
+    session.must("CREATE VIEW shown AS SELECT id FROM users");
+    let mut place = Place {
+        server,
+        proxy,
+        admin,
+    };
+    let of_family: &[&str] = match kind {
+        Kind::MySql => &[
+            "INSERT INTO p6 (id, email) VALUES (1, {v}) AS new ON DUPLICATE KEY UPDATE id = new.id",
+            "SELECT 1 WHERE EXISTS (SELECT * FROM p6 WHERE email = {v})",
+        ],
+        Kind::MariaDb => &[
+            "INSERT INTO p6 (id, email) VALUES (1, {v}) RETURNING id",
+            "SET STATEMENT max_statement_time = 9 FOR UPDATE p6 SET email = {v}",
+            "ALTER TABLE p6 MODIFY COLUMN IF EXISTS email VARCHAR(60) DEFAULT {v}",
+            "ALTER TABLE users ALTER IF EXISTS email SET DEFAULT {v}",
+        ],
+    };
+    let statements = [
+        "INSERT INTO p6 (id, email) VALUES (1, {v})",
+        "INSERT INTO app.p6 (id, `email`) SELECT 1, {v}",
+        "INSERT INTO p6 SET id = 1, email = {v}",
+        "INSERT INTO p6 (id) SELECT id FROM p6 WHERE email = {v}",
+        "INSERT INTO p6 (id) SELECT id FROM p6 ON DUPLICATE KEY UPDATE p6.email = {v}",
+        "UPDATE p6 a, p6 b SET a.email = {v} WHERE a.id = b.id",
+        "DELETE a FROM p6 a JOIN p6 b ON a.id = b.id WHERE b.email = {v}",
+        "INSERT INTO p6 (id) VALUES (1) ON DUPLICATE KEY UPDATE EMAIL = {v}",
+        "REPLACE INTO p6 (id, card_no) VALUES (1, {v})",
+        "/*!50000 INSERT INTO p6 */ (id, /*!50000 email */) VALUES (1, {v})",
+        "UPDATE p6 SET email = {v} WHERE id = 1",
+        "UPDATE p6 p SET p.mail = 'x' WHERE p.email = {v}",
+        "DELETE FROM p6 WHERE email = {v}",
+        "SELECT id FROM p6 WHERE email = {v}",
+        "SELECT id AS email FROM p6 WHERE email = {v}",
+        "SELECT id FROM p6 ORDER BY email = {v}",
+        "SELECT * FROM p6 WHERE id IN (SELECT id FROM p6 WHERE email = {v})",
+        "DO (SELECT 1 FROM p6 WHERE email = {v})",
+        "SET @found = (SELECT 1 FROM p6 WHERE email = {v} LIMIT 1)",
+        "EXPLAIN SELECT id FROM p6 WHERE email = {v}",
+        "CREATE TABLE app.made AS SELECT id FROM p6 WHERE email = {v}",
+        "CREATE VIEW app.made AS SELECT id FROM p6 WHERE email = {v}",
+        "SELECT FOUND_ROWS(), email FROM p6 WHERE email = {v}",
+        "HANDLER p6 READ FIRST WHERE email = {v}",
+        "LOAD DATA LOCAL INFILE '/nowhere' INTO TABLE p6 (id) SET email = {v}",
+        "ALTER TABLE p6 ALTER email SET DEFAULT {v}",
+        "ALTER TABLE p6 MODIFY email VARCHAR(60) DEFAULT {v}",
+        "ALTER TABLE p6 CHANGE email mail2 VARCHAR(60) DEFAULT {v}",
+        "ALTER TABLE users MODIFY nope VARCHAR(60) DEFAULT {v}",
+        "ALTER TABLE users ALTER COLUMN nope SET DEFAULT {v}",
+        "ALTER TABLE users CHANGE nope other VARCHAR(60) COMMENT {v}",
+        // a view of another column of a protected table
+        "SELECT id FROM shown WHERE name = {v}",
+        "UPDATE shown SET name = {v} WHERE id = 1",
+        "INSERT INTO shown (id, name) VALUES (1, {v})",
+    ];
+    let v = format!("'{SECRET}'");
+    let mut through = Vec::new();
+    for sql in statements.iter().chain(of_family) {
+        let sql = sql.replace("{v}", &v);
+        for text in [sql.clone(), format!("DO 1; {sql}"), sql.clone()] {
+            if session.run(&text).is_ok() {
+                through.push(text);
+            }
+        }
+        let quoted = sql.replace('\'', "''");
+        if session.run(&format!("PREPARE p FROM '{quoted}'")).is_ok() {
+            through.push(format!("PREPARE {sql}"));
+        }
+        let prepared = sql.replace(&v, "?");
+        let _ = session.conn().exec_drop(&prepared, (SECRET,));
+        assert!(session.answers_itself(), "{sql}");
+    }
+    assert!(through.is_empty(), "{through:#?}");
+    let code = session.must_fail("INSERT INTO p6 (id, email) VALUES (1, 'x')");
+    assert_eq!(code, 1054);
+    for sql in [
+        "INSERT INTO p6 (id, mail) VALUES (1, 'a'), (2, 'b')",
+        "SELECT mail AS email FROM p6 WHERE mail = 'a'",
+        "SELECT e.x AS email FROM (SELECT mail AS x FROM p6) e WHERE e.x = 'b'",
+        "SELECT email.mail FROM p6 AS email WHERE email.mail = 'b'",
+        "SELECT mail AS email FROM p6 HAVING email = 'a'",
+        "SELECT x.email FROM (SELECT mail AS email FROM p6) x WHERE x.email = 'a'",
+        "WITH w (email) AS (SELECT mail FROM p6) SELECT email FROM w WHERE email = 'b'",
+        "UPDATE p6 AS email SET email.mail = 'c' WHERE email.id = 2",
+        "ALTER TABLE p6 ADD note VARCHAR(20) DEFAULT 'n'",
+        "ALTER TABLE p6 MODIFY mail VARCHAR(60) DEFAULT 'm'",
+        "SELECT id FROM shown WHERE id = 'x'",
+    ] {
+        session.must(sql);
+    }
+    // made protected meanwhile, by somebody else
+    let mut other = place.proxy.connect_to("app");
+    other.must("ALTER TABLE p6 ADD email VARCHAR(60)");
+    session.must("INSERT INTO p6 (id, mail, email) VALUES (7, 'm', 'kept')");
+    assert_eq!(
+        session
+            .text("SELECT id FROM p6 WHERE email = 'kept'")
+            .as_deref(),
+        Ok("7")
+    );
+    let sealed = place.admin.text("SELECT COUNT(*) FROM app.p6 WHERE CAST(CONCAT_WS('', `email$enc`) AS BINARY) LIKE '%kept%'");
+    assert_eq!(sealed.as_deref(), Ok("0"));
+    drop((session, other));
     place.nothing_leaked();
 }

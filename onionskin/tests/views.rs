@@ -14,6 +14,7 @@ on_both_servers!(
     constants,
     constants_that_are_refused,
     what_is_refused,
+    views_of_what_is_gone,
 );
 
 const TABLES: &[&str] = &[
@@ -510,4 +511,41 @@ fn constants_that_are_refused(kind: Kind) {
         assert!(failure.message.contains("OS10"), "{sql}: {failure}");
         assert_eq!(pair.protected.must_fail("SELECT * FROM w"), 1146, "{sql}");
     }
+}
+
+/// A view whose table or column is gone is the server's error, and can be made anew.
+fn views_of_what_is_gone(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    pair.both("CREATE TABLE plain (id INT PRIMARY KEY, word VARCHAR(40))");
+    pair.both("CREATE VIEW of_plain AS SELECT id, word FROM plain");
+    pair.both("ALTER TABLE plain DROP COLUMN word");
+    pair.both("ALTER TABLE user DROP COLUMN note");
+    for sql in [
+        "SELECT * FROM swapped",
+        "SELECT name FROM swapped WHERE name = 'x'",
+        "SELECT * FROM of_plain WHERE word = 'x'",
+        "INSERT INTO swapped (name) VALUES ('x')",
+        "UPDATE swapped SET name = 'y' WHERE age = 3",
+        "DELETE FROM joined WHERE owner = 'x'",
+        "SHOW COLUMNS FROM swapped",
+        "DESCRIBE joined",
+        "CREATE OR REPLACE VIEW swapped AS SELECT name AS note, nothing AS name FROM user",
+        "SELECT note FROM swapped",
+        "CREATE OR REPLACE VIEW swapped AS SELECT name AS note, age FROM user WHERE name = 'bob'",
+        "SELECT note, age FROM swapped ORDER BY age",
+        "ALTER VIEW joined AS SELECT id, name AS owner FROM user",
+        "SELECT owner FROM joined WHERE owner = 'bob'",
+        "CREATE OR REPLACE VIEW of_plain AS SELECT id FROM plain WHERE id <> 7",
+        "SELECT * FROM of_plain",
+        "CREATE OR REPLACE VIEW of_plain AS SELECT name FROM user WHERE id = 1",
+        "SELECT * FROM of_plain",
+        "DROP TABLE user",
+        "SELECT * FROM swapped WHERE note = 'x'",
+        "CREATE OR REPLACE VIEW swapped AS SELECT 'x' AS note",
+        "SELECT * FROM swapped",
+        "DROP VIEW joined",
+    ] {
+        pair.same(sql);
+    }
+    pair.nothing_leaked();
 }

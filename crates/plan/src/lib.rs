@@ -56,7 +56,7 @@ pub use plan::{
     RowDelete, RowFilter, RowUpdate, Scratch, ScratchColumn, ScratchRead, ScratchWrite, Show, Slot,
     Source, StatementText, TOO_LONG, Text, Upsert, Written, WrittenColumn,
 };
-pub use request::{COLLATION, Catalog, HIDDEN, Known, Request, Settings, UseScratch};
+pub use request::{BROKEN_VIEW, COLLATION, Catalog, HIDDEN, Known, Request, Settings, UseScratch};
 pub use statement::settings::scoped;
 pub use statement::{Outcome, asks_of_columns, plan, reads_program, tables_of_program};
 pub use template::{Literal, Rows, Template};

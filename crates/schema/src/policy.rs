@@ -192,6 +192,21 @@ impl Policy {
         }
     }
 
+    /// Whether a section for tables of this database protects columns of this name, and says so by
+    /// more than `*`.
+    pub fn names_column(&self, database: &str, column: &str) -> bool {
+        let (database, column) = (folded(database), folded(column));
+        let mut rules = self.rules.iter();
+        rules.any(|rule| {
+            let deciding = || {
+                let mut columns = rule.columns.iter();
+                columns.find(|(pattern, _)| matches(pattern, &column))
+            };
+            matches(rule.pattern.database(), &database)
+                && deciding().is_some_and(|(pattern, c)| pattern != "*" && c.is_some())
+        })
+    }
+
     /// Whether any column of the table could be matched, so that its CREATE TABLE must be
     /// understood.
     pub fn concerns(&self, database: &str, table: &str) -> bool {

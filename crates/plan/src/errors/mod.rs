@@ -168,6 +168,9 @@ table! {
     pub PROGRAM = "OS1044", 1235, "42000",
         "A stored program names a protected table and does something else than reading and writing plain columns by their names.",
         "Leave that to the application, or take the table out of the program; docs/objects.md says what programs may do.";
+    pub BROKEN_VIEW = "OS1045", 1356, "HY000",
+        "A view names protected tables or columns that are gone. Mostly in the server's own words, without the code.",
+        "Make the view anew (CREATE OR REPLACE VIEW), or drop it.";
     pub DAMAGED = "OS1101", 1105, "HY000",
         "The table's protection metadata is missing, changed or not authentic.",
         "Restore the table's definition (comments and columns) from a backup; check the keys.";
@@ -330,6 +333,15 @@ impl Refusal {
     pub(crate) fn unknown_column(name: &str, place: &str) -> Self {
         let text = format!("Unknown column '{name}' in '{place}'");
         Self::of_server(&UNKNOWN_COLUMN, text)
+    }
+
+    /// The server's error for a view of tables or columns that are gone.
+    pub(crate) fn broken_view(database: &str, name: &str) -> Self {
+        let text = format!(
+            "View '{database}.{name}' references invalid table(s) or column(s) or function(s) or \
+             definer/invoker of view lack rights to use them"
+        );
+        Self::of_server(&BROKEN_VIEW, text)
     }
 
     /// The server's error for a name that may mean two columns, of which one is assigned.

@@ -214,8 +214,9 @@ pub struct Among {
     pub range: bool,
 }
 
-/// What is not known of a statement's tables. If they are missing, the statement's values belong to
-/// no column, and the server must not get them. If they are not, they are temporary ones.
+/// What is not known of a statement's tables. If they are missing, or lack a column, the statement's
+/// values belong to no column, and the server must not get them. If they are not, they are temporary
+/// ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Doubt {
     /// Nothing.
@@ -234,6 +235,9 @@ pub enum Doubt {
         /// A table that nobody knows stands where a table may, to the parser or by the words. If
         /// the server does not say whether it is there, the statement is refused.
         stands: bool,
+        /// A word is the name of a column that `[protect]` protects, and no table of the statement
+        /// has it. If the server knows of no such column either, the statement ends there.
+        column: bool,
     },
 }
 

@@ -1,9 +1,11 @@
-//! Tables that are not there, of names that `[protect]` is about, or that were protected before.
+//! Tables and columns that are not there, of names that `[protect]` is about, or tables that were
+//! protected before.
 //!
 //! A statement that names such a table fails. Its values belong into protected columns all the
 //! same: the CREATE TABLE before it may have been refused, or the account does not see the table.
 //! So the server is asked for the table before it gets the statement, which would stand in its log:
-//! see [`Doubt`].
+//! see [`Doubt`]. The same holds for a column: the ALTER TABLE before it was refused, or a view does
+//! not show it. Its name may as well be an alias, so the server is asked there, too.
 //!
 //! The tree of a statement tells whether a table may be missing. Executable comments count as text.
 //! Of a definition that ends in a query, and of a statement behind SET STATEMENT or EXPLAIN, that
@@ -13,33 +15,42 @@
 //! program is not looked at by a server until it runs, so one that names a table that is missing is
 //! refused.
 
-use onionskin_schema::{TableName, same_name};
+use std::sync::Arc;
+
+use onionskin_schema::{Table, TableName, same_name};
 
 use super::near::{rows_in_tree, trigger_table};
 use super::nested::{has_query, opens_query, query_at_end};
 use super::program_tables::tables_in_program;
 use super::words::{flattened, is_one_of, named};
-use crate::errors;
+use crate::errors::{self, Refusal};
 use crate::lex::{LiteralKind, Token, TokenKind, is_compound};
 use crate::named::NamedTable;
 use crate::parse;
 use crate::plan::Doubt;
 use crate::planner::{Known, Planned, Request, identifier, refuse};
 use crate::request::COLLATION;
+use crate::unknown::Place;
 
 /// What the server has to be asked before it gets this statement.
-/// `asks`: it asks about the statement before it.
+/// `asks`: it asks about the statement before it. `is_far`: it names no protected table.
 pub(super) fn doubt(
     request: &Request,
     tokens: &[Token],
     names: &[TableName],
     asks: bool,
+    is_far: bool,
 ) -> Planned<Doubt> {
     let sql = request.sql;
     let is_listed = names.iter().any(|name| is_missing(request, name));
     // a table without a database is in none then
     let is_nowhere = request.settings.database.is_none();
-    if !is_listed && !is_nowhere {
+    let tables = match is_far {
+        true => known_tables(request, names),
+        // the columns of protected tables are looked up by the rules
+        false => Vec::new(),
+    };
+    if !is_listed && !is_nowhere && tables.is_empty() {
         return Ok(Doubt::None);
     }
     let Some(all) = flattened(sql, tokens, request.settings.lex) else {
@@ -89,11 +100,24 @@ pub(super) fn doubt(
             "a query in a statement of this kind, by a name that [protect] matches",
         );
     }
+    let lost = lost_column(request, &all, &tables);
+    if lost.is_some() && asks {
+        return refuse(
+            &errors::STATEMENT,
+            "a value beside a column that is missing",
+        );
+    }
     if let Some(target) = only_table(request, &all) {
-        return Ok(match is_missing(request, &target) {
-            true => Doubt::Table(target),
-            false => Doubt::None,
-        });
+        let is_prepared = || is_one_of(sql, &all[0], &["insert", "replace"]);
+        match lost {
+            _ if is_missing(request, &target) => return Ok(Doubt::Table(target)),
+            None => return Ok(Doubt::None),
+            Some(_) if is_prepared() => {}
+            Some(ref name) => return not_prepared(request, &all, name),
+        }
+    }
+    if let Some(name) = &lost {
+        not_assigned(request, &all, name)?;
     }
     let Some(part) = rows_part(sql, &all) else {
         // whatever it names, its values are not for another table
@@ -105,8 +129,18 @@ pub(super) fn doubt(
         true => None,
         false => parse::with_room(levels, || rows_in_tree(request, &read)),
     };
+    let text = |is_named, stands| Doubt::Text {
+        text: with_other_values(sql, part),
+        is_named,
+        stands,
+        column: lost.is_some(),
+    };
+    let without_tables = match lost.is_some() {
+        true => text(false, false),
+        false => Doubt::None,
+    };
     let is_named = match tree {
-        None if !is_listed => return Ok(Doubt::None),
+        None if !is_listed => return Ok(without_tables),
         None => false,
         Some(tables) => {
             let is_missing = |(named, name): NamedTable| {
@@ -119,7 +153,7 @@ pub(super) fn doubt(
                     }
             };
             if !tables.into_iter().any(is_missing) {
-                return Ok(Doubt::None);
+                return Ok(without_tables);
             }
             true
         }
@@ -129,11 +163,96 @@ pub(super) fn doubt(
         // another question in between would change the answer
         return Ok(Doubt::None);
     }
-    Ok(Doubt::Text {
-        text: with_other_values(sql, part),
-        is_named,
-        stands,
-    })
+    Ok(text(is_named, stands))
+}
+
+/// The tables of these names that are there, if `[protect]` names columns in their databases.
+fn known_tables(request: &Request, names: &[TableName]) -> Vec<Arc<Table>> {
+    if request.policy.is_empty() {
+        return Vec::new();
+    }
+    let known = names
+        .iter()
+        .filter(|name| !name.name.starts_with(COLLATION));
+    known
+        .filter_map(
+            |name| match request.catalog.table(&name.database, &name.name) {
+                Known::Table(table) => Some(table),
+                _ => None,
+            },
+        )
+        .collect()
+}
+
+/// A word of the statement that is the name of a column which `[protect]` protects in the database of
+/// one of these tables, if none of them has it.
+fn lost_column(request: &Request, all: &[Token], tables: &[Arc<Table>]) -> Option<String> {
+    let is_call = |at: usize| all.get(at + 1).is_some_and(|t| t.is(b'('));
+    let may_be_one = |at: usize| match all[at].kind {
+        TokenKind::Word if is_call(at) => None,
+        TokenKind::Word | TokenKind::Quoted => identifier(request.sql, &all[at]),
+        _ => None,
+    };
+    let is_lost = |name: &String| {
+        let mut databases = tables.iter().map(|table| &table.database);
+        databases.any(|database| request.policy.names_column(database, name))
+            && !tables.iter().any(|table| table.column(name).is_some())
+    };
+    (0..all.len()).filter_map(may_be_one).find(is_lost)
+}
+
+/// Refuses new rows with the column: MariaDB prepares `INSERT … SELECT` without a look at the columns
+/// that it fills.
+fn not_assigned(request: &Request, all: &[Token], name: &str) -> Planned<()> {
+    let sql = request.sql;
+    if !is_one_of(sql, &all[0], &["insert", "replace"]) {
+        return Ok(());
+    }
+    let is_it = |token: &Token| identifier(sql, token).is_some_and(|other| same_name(&other, name));
+    // lists of columns, and of partitions, before the rows
+    let begins = |t: &Token| {
+        is_one_of(
+            sql,
+            t,
+            &["select", "set", "values", "value", "with", "table"],
+        )
+    };
+    let rows = all.iter().position(begins).unwrap_or(all.len());
+    let head = &all[..rows];
+    let listed = head
+        .iter()
+        .position(|t| t.is(b'('))
+        .map(|open| &head[open..]);
+    let updated = || {
+        let behind = all
+            .windows(2)
+            .rposition(|pair| pair[0].is_word(sql, "key") && pair[1].is_word(sql, "update"))?;
+        Some(&all[behind..])
+    };
+    let is_set = |tokens: &[Token]| tokens.windows(2).any(|t| is_it(&t[0]) && t[1].is(b'='));
+    let place = match () {
+        () if listed.is_some_and(|list| list.iter().any(is_it)) => Place::InsertInto,
+        () if updated().is_some_and(is_set) => Place::Update,
+        () => return Ok(()),
+    };
+    let place = place.name(request.settings.family);
+    Err(Refusal::unknown_column(name, place))
+}
+
+/// Of what no server prepares: whether the word is a column's name, whose value would be sent.
+fn not_prepared(request: &Request, all: &[Token], name: &str) -> Planned<Doubt> {
+    let sql = request.sql;
+    let is_it = |token: &Token| identifier(sql, token).is_some_and(|other| same_name(&other, name));
+    let is_assigned = || {
+        let mut pairs = all.windows(2);
+        pairs.any(|pair| is_it(&pair[0]) && pair[1].is(b'='))
+    };
+    let verb = |word: &str| all[0].is_word(sql, word);
+    match verb("handler") || verb("load") && is_assigned() {
+        true => Err(Refusal::unknown_column(name, "field list")),
+        // definitions have rules of their own
+        false => Ok(Doubt::None),
+    }
 }
 
 /// Whether any of these names is that of a table that may be missing.

@@ -43,7 +43,7 @@ use crate::lex::{LexError, LexMode, LiteralKind, Token, TokenKind, tokens};
 use crate::parse;
 use crate::plan::{Action, Defines, Doubt, Plan};
 use crate::planner::{Known, Planned, Planner, Request, UseScratch, refuse};
-use crate::request::HIDDEN;
+use crate::request::{BROKEN_VIEW, HIDDEN};
 use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
@@ -122,7 +122,8 @@ pub fn plan(request: &Request) -> Outcome {
     let definition = definitions::check(request, &tokens, &names);
     let renamed = renames::check(request, &tokens, &names);
     let unmet = unmet::check(request, &names);
-    let doubt = missing::doubt(request, &tokens, &names, facts.question.asks());
+    let asks = facts.question.asks();
+    let doubt = missing::doubt(request, &tokens, &names, asks, near.is_empty());
     let hidden = nested::Hidden::of(request, &tokens, &near);
     // far from all protected tables nothing is parsed
     let levels = match near.is_empty() && defines != Defines::Names {
@@ -217,10 +218,18 @@ fn unread(refusal: Refusal) -> Outcome {
 fn decide<'a>(
     request: &'a Request<'a>,
     mut tokens: Vec<Token>,
-    near: Vec<Arc<Table>>,
+    mut near: Vec<Arc<Table>>,
 ) -> Planned<Decided<'a>> {
     let sql = request.sql;
     let words = first_words(sql, &tokens, 4);
+    if let Some(made) = view::made_anew(request, &tokens, &words) {
+        // whatever is wrong with the view that is there
+        let is_made = |table: &Table| {
+            let name = TableName::new(&table.database, &table.name);
+            table.view && table.damaged.is_some() && made.is_same(&name)
+        };
+        near.retain(|table| !is_made(table));
+    }
     let starts = |w: &str| word_is(&words, 0, w);
     if let Some(action) = by_name(request, &tokens, &words)? {
         return Ok((action, None));
@@ -320,6 +329,9 @@ fn is_relayed_unseen(
     if near.iter().all(is_hidden) && tells_nothing {
         return Ok(true);
     }
+    if table.view {
+        return Err(Refusal::broken_view(&table.database, &table.name));
+    }
     let about = format!("{}.{}", table.database, table.name);
     refuse(&errors::HIDDEN_COLUMNS, about)
 }
@@ -330,6 +342,9 @@ fn check_damaged(words: &[&str], near: &[Arc<Table>]) -> Planned<()> {
         if let Some(reason) = &table.damaged
             && !word_is(words, 0, "drop")
         {
+            if reason == BROKEN_VIEW {
+                return Err(Refusal::broken_view(&table.database, &table.name));
+            }
             let about = format!("{}.{} ({reason})", table.database, table.name);
             return refuse(&errors::DAMAGED, about);
         }

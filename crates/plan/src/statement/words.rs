@@ -291,14 +291,11 @@ pub(super) fn may_be_one_name(a: &str, b: &str) -> bool {
 pub(super) fn asks_about_the_last(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
     const ASKED: [&str; 2] = ["row_count", "found_rows"];
     const READ: [&str; 3] = ["from", "join", "table"];
+    const ROWS: [&str; 6] = ["select", "insert", "update", "delete", "replace", "values"];
+    let holds = |list: &[&str]| tokens.iter().any(|t| is_one_of(sql, t, list));
     if word_is(words, 0, "get") {
-        return true;
+        return !holds(&ROWS);
     }
-    let holds = |list: &[&str]| {
-        tokens
-            .iter()
-            .any(|t| list.iter().any(|w| t.is_word(sql, w)))
-    };
     ["select", "set", "do"].iter().any(|w| word_is(words, 0, w))
         && !word_is(words, 1, "statement")
         && holds(&ASKED)

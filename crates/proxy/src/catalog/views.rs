@@ -1,7 +1,7 @@
 //! Views: those that are broken, and the tables behind others.
 
 use onionskin_keys::KeySet;
-use onionskin_plan::HIDDEN;
+use onionskin_plan::{BROKEN_VIEW, HIDDEN};
 use onionskin_schema::{Base, ColumnRow, Table, catalog_query, view_source};
 
 use super::names::literal;
@@ -44,7 +44,7 @@ pub(crate) fn broken_views(
             .iter()
             .any(|s| definition.contains(s));
         let damage = match ours || definition.is_empty() {
-            true => "a view of columns that are gone",
+            true => BROKEN_VIEW,
             false => HIDDEN,
         };
         found.push(Table {

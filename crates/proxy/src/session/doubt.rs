@@ -44,9 +44,15 @@ pub(super) enum Asked {
 }
 
 impl Session {
-    /// Ends in the server's error if a table is missing that the statement names. The server gets
-    /// no value of the statement for that.
-    pub(super) fn ask_about(&mut self, doubt: &Doubt, sql: &[u8]) -> Outcome<Asked> {
+    /// Ends in the server's error if a table or a column is missing that the statement names. The
+    /// server gets no value of the statement for that. `looked_up`: what is known of the tables is
+    /// not old.
+    pub(super) fn ask_about(
+        &mut self,
+        doubt: &Doubt,
+        sql: &[u8],
+        looked_up: bool,
+    ) -> Outcome<Asked> {
         match doubt {
             Doubt::None => Ok(Asked::There),
             Doubt::Table(name) => self.aside(|s| {
@@ -56,13 +62,23 @@ impl Session {
                 let is_there = asked.map(|_| Asked::There);
                 is_there.map_err(|failure| denied_to(sql, failure))
             }),
-            Doubt::Text { text, stands, .. } => {
+            Doubt::Text {
+                text,
+                stands,
+                column,
+                ..
+            } => {
+                let ends = |code: u16| {
+                    let is_lost = *column && looked_up && code == UNKNOWN_COLUMN;
+                    is_lost || BEFORE_VALUES.contains(&code)
+                };
                 self.aside(|s| match s.server.prepare_in_vain(text) {
                     // what else the server says may be about the other values
-                    Err(Failure::Server { code, .. }) if !BEFORE_VALUES.contains(&code) => {
+                    Err(Failure::Server { code, .. }) if !ends(code) => {
                         s.server.settle()?;
                         Ok(match (code, stands) {
                             // it has opened the tables by then
+                            (UNKNOWN_COLUMN, _) if *column => Asked::OtherColumns,
                             (UNKNOWN_COLUMN | COLUMN_COUNT, true) => Asked::OtherColumns,
                             (_, true) => Asked::Unclear,
                             (_, false) => Asked::There,

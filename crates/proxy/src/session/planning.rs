@@ -227,7 +227,7 @@ impl Session {
                     let is_ahead = self.current.plans_ahead;
                     let asked = match is_ahead {
                         true => Asked::There,
-                        false => self.ask_about(&plan.doubt, sql)?,
+                        false => self.ask_about(&plan.doubt, sql, looked_up)?,
                     };
                     if asked == Asked::Unclear && looked_up {
                         return Err(NotUnderstood::MayBeMissing.into());

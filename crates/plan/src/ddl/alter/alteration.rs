@@ -339,7 +339,7 @@ impl Alteration<'_> {
     }
 }
 
-fn is_value(token: &Token) -> bool {
+pub(super) fn is_value(token: &Token) -> bool {
     matches!(token.kind, TokenKind::Literal(_))
 }
 

@@ -6,7 +6,7 @@ use onionskin_schema::{Column, DefaultLiteral, KeyRole, Surrogate, same_name};
 use onionskin_value::Family;
 
 use super::add::split_place;
-use super::alteration::{Alteration, ProtectedColumn};
+use super::alteration::{Alteration, ProtectedColumn, is_value};
 use super::migration::{modification, needed};
 use super::specs::{guard, refused};
 use crate::ddl::attributes::{Attributes, check_expressions};
@@ -16,6 +16,7 @@ use crate::ddl::default::{self, Given};
 use crate::ddl::reader::Reader;
 use crate::ddl::{DdlPiece, Redefined};
 use crate::errors::{self, Refusal};
+use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::planner::{Planned, identifier, refuse};
 
 /// What DROP drops beside columns.
@@ -35,6 +36,25 @@ impl Alteration<'_> {
         let mut protected = self.target.table.protected_columns();
         let found = protected.find(|(_, p)| p.is_checked());
         found.map(|(column, _)| column.name.as_str())
+    }
+
+    /// Refuses values for a column that the table does not have. They would be those of a protected
+    /// one whose definition was refused, say. `is_guarded`: behind IF EXISTS, which makes a note of
+    /// it.
+    fn must_be_there(&self, name: &str, spec: &Range<usize>, is_guarded: bool) -> Planned<()> {
+        let table = &self.target.table;
+        let tokens = self.target.tokens(spec);
+        let is_length = |token: &Token| token.kind == TokenKind::Literal(LiteralKind::Integer);
+        let is_told = |token: &Token| is_value(token) && !(is_guarded && is_length(token));
+        if table.column(name).is_some() || !tokens.iter().any(is_told) {
+            return Ok(());
+        }
+        match is_guarded {
+            true => Err(refused(&format!(
+                "IF EXISTS with values, and column {name} is missing"
+            ))),
+            false => Err(Refusal::unknown_column(name, &table.name)),
+        }
     }
 
     /// `DROP CONSTRAINT` and `DROP CHECK`: the constraint may be that of a protected column, which
@@ -113,8 +133,10 @@ impl Alteration<'_> {
             }
         }
         s.eat("column");
+        let is_guarded = s.is("if");
         guard(&mut s)?;
         let name = s.name().ok_or_else(|| refused("ALTER"))?;
+        self.must_be_there(&name, &spec, is_guarded)?;
         let Some(protected) = self.target.protected(&name) else {
             self.keep_plain(spec)?;
             return Ok(());
@@ -153,8 +175,10 @@ impl Alteration<'_> {
             s.eat("modify");
         }
         s.eat("column");
+        let is_guarded = s.is("if");
         guard(&mut s)?;
         let column = s.name().ok_or_else(|| refused("MODIFY"))?;
+        self.must_be_there(&column, &spec, is_guarded)?;
         // the new name in `CHANGE a b …`
         let new = s.token().and_then(|t| identifier(s.sql(), &t));
         if is_change && let Some(new) = new.filter(|new| !same_name(new, &column)) {
