@@ -534,7 +534,9 @@ fn the_documented_privileges_are_enough(kind: Kind) {
     session.must("GRANT ALL ON app.* TO 'mover'@'%'");
     session.must(match kind {
         Kind::MariaDb => "GRANT REPLICATION SLAVE, BINLOG MONITOR, PROCESS, CONNECTION ADMIN ON *.* TO 'mover'@'%'",
-        Kind::MySql => "GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO 'mover'@'%'",
+        Kind::MySql => {
+            "GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS, XA_RECOVER_ADMIN ON *.* TO 'mover'@'%'"
+        },
     });
     for what in [
         &["app.t", "--rebuild"][..],

@@ -512,6 +512,9 @@ fn a_neighbour_without_privileges_is_told_of_before(
     session.must("CREATE USER mover IDENTIFIED BY 'secret'");
     session.must("GRANT ALL ON app.* TO mover");
     session.must("GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO mover");
+    if kind == Kind::MySql {
+        session.must("GRANT XA_RECOVER_ADMIN ON *.* TO mover");
+    }
     if kind == Kind::MariaDb {
         session.must("GRANT BINLOG MONITOR, CONNECTION ADMIN, RELOAD ON *.* TO mover");
     }

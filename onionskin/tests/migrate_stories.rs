@@ -8,7 +8,9 @@ use onionskin_testkit::*;
 
 on_both_servers!(
     stories_end_as_with_alter_table,
-    what_no_tool_should_try_is_refused
+    what_no_tool_should_try_is_refused,
+    transactions_that_were_prepared_before,
+    definitions_with_marks_of_versions,
 );
 
 /// A table `t`, statements before and during the migration, and the change.
@@ -677,7 +679,114 @@ fn keys_of_other_databases(server: &Server, session: &mut Session) {
     session.must("CREATE USER 'mover'@'%'");
     session.must("GRANT ALL ON app.* TO 'mover'@'%'");
     session.must("GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO 'mover'@'%'");
+    if server.kind() == Kind::MySql {
+        session.must("GRANT XA_RECOVER_ADMIN ON *.* TO 'mover'@'%'");
+    }
     let arguments = ["app.mine", "--rebuild", "--user", "mover"];
     let text = must_not_migrate(server, None, &arguments);
     assert!(text.contains("may not see"), "{text}");
+}
+
+/// Rows of a transaction of two phases are logged when it is prepared, and seen when it is
+/// committed: a migration that began between both would miss them.
+fn transactions_that_were_prepared_before(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    let mut session = server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("USE app");
+    session.must("CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(20))");
+    session.must("CREATE TABLE other (id INT PRIMARY KEY)");
+    session.must("INSERT INTO t VALUES (1, 'before'), (3, 'before')");
+    let prepare = |statements: &[&str]| {
+        let mut session = server.connect();
+        session.must("USE app");
+        session.must("XA START 'g1'");
+        for sql in statements {
+            session.must(sql);
+        }
+        session.must("XA END 'g1'");
+        session.must("XA PREPARE 'g1'");
+        session
+    };
+    let held = prepare(&[
+        "UPDATE t SET v = 'changed' WHERE id = 1",
+        "INSERT INTO t VALUES (10, 'new')",
+        "DELETE FROM t WHERE id = 3",
+    ]);
+    for arguments in [
+        &["app.t", "--rebuild"][..],
+        &["app.t", "--rebuild", "--dry-run"],
+    ] {
+        let text = must_not_migrate(&server, None, arguments);
+        assert!(text.contains("two phases"), "{text}");
+    }
+    let tables = session.text("SHOW TABLES").expect("tables");
+    assert!(!tables.contains("onionskin"), "{tables}");
+    drop(held);
+    wait_until("the commit", std::time::Duration::from_secs(20), || {
+        session.run("XA COMMIT 'g1'").is_ok()
+    });
+    must_migrate(&server, None, &["app.t", "--rebuild", "--drop-old"]);
+    let rows = session.text("SELECT id, v FROM t ORDER BY id");
+    assert_eq!(rows.as_deref(), Ok("1\tchanged\n10\tnew"));
+    // of other tables, too: nobody knows which ones they changed
+    let mut held = prepare(&["INSERT INTO other VALUES (1)"]);
+    must_not_migrate(&server, None, &["app.t", "--rebuild"]);
+    held.must("XA ROLLBACK 'g1'");
+    must_migrate(&server, None, &["app.t", "--rebuild", "--drop-old"]);
+}
+
+/// Servers show what older versions do not know in executable comments.
+fn definitions_with_marks_of_versions(kind: Kind) {
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    let proxy = Proxy::start(&server, "");
+    let mut session = server.connect();
+    session.must("CREATE DATABASE app DEFAULT CHARSET utf8mb4");
+    session.must("USE app");
+    let definitions: &[&str] = match kind {
+        Kind::MySql => &[
+            "CREATE TABLE t0 (id INT PRIMARY KEY, s VARCHAR(30), h INT INVISIBLE DEFAULT 5, n INT, KEY iv (n) INVISIBLE)",
+            "CREATE TABLE t1 (id INT PRIMARY KEY, s VARCHAR(30), n INT, CHECK (n > 5) NOT ENFORCED)",
+            "CREATE TABLE t2 (s VARCHAR(30), n INT)",
+        ],
+        Kind::MariaDb => &[
+            "CREATE TABLE t0 (id INT PRIMARY KEY, s VARCHAR(30), h INT INVISIBLE DEFAULT 5, n INT)",
+            "CREATE TABLE t1 (id INT PRIMARY KEY, s VARCHAR(30), t TEXT COMPRESSED, n INT)",
+        ],
+    };
+    if kind == Kind::MySql {
+        session.must("SET sql_generate_invisible_primary_key = ON");
+    }
+    let mut ours = proxy.connect_to("app");
+    for (number, definition) in definitions.iter().enumerate() {
+        session.must(definition);
+        session.must(
+            &format!("INSERT INTO t{number} (s, n) VALUES ('a', 7)").replace(
+                "(s, n) VALUES (",
+                match definition.contains("id INT") {
+                    true => "(id, s, n) VALUES (1, ",
+                    false => "(s, n) VALUES (",
+                },
+            ),
+        );
+        let show = format!("SHOW CREATE TABLE t{number}");
+        let before = session.text(&show).expect("a definition");
+        let table = format!("app.t{number}");
+        let arguments = [&table, "--encrypt", "s: eq", "--drop-old"];
+        must_migrate(&server, Some(&proxy), &arguments);
+        assert_eq!(ours.text(&show).as_ref(), Ok(&before));
+        let rows = ours.text(&format!("SELECT s, n FROM t{number} WHERE s = 'A'"));
+        assert_eq!(rows.as_deref(), Ok("a\t7"), "{definition}");
+        ours.must(&format!("CREATE TABLE like{number} LIKE t{number}"));
+        must_migrate(
+            &server,
+            Some(&proxy),
+            &[&table, "--decrypt", "s", "--drop-old"],
+        );
+        assert_eq!(session.text(&show).as_ref(), Ok(&before));
+    }
 }

@@ -481,6 +481,9 @@ fn triggers_that_cannot_go_are_refused(kind: Kind) {
     // The account cannot see them, or not make them.
     session.must("CREATE USER mover IDENTIFIED BY 'secret'");
     session.must("GRANT REPLICATION SLAVE, REPLICATION CLIENT, PROCESS ON *.* TO mover");
+    if kind == Kind::MySql {
+        session.must("GRANT XA_RECOVER_ADMIN ON *.* TO mover");
+    }
     if kind == Kind::MariaDb {
         session.must("GRANT BINLOG MONITOR, CONNECTION ADMIN, RELOAD ON *.* TO mover");
     }

@@ -563,6 +563,60 @@ fn tables_that_were_protected(kind: Kind) {
     place.nothing_leaked();
 }
 
+/// Each names a column that its table lacks, and has a value for it.
+const OF_LOST_COLUMNS: [&str; 34] = [
+    "INSERT INTO p6 (id, email) VALUES (1, {v})",
+    "INSERT INTO app.p6 (id, `email`) SELECT 1, {v}",
+    "INSERT INTO p6 SET id = 1, email = {v}",
+    "INSERT INTO p6 (id) SELECT id FROM p6 WHERE email = {v}",
+    "INSERT INTO p6 (id) SELECT id FROM p6 ON DUPLICATE KEY UPDATE p6.email = {v}",
+    "UPDATE p6 a, p6 b SET a.email = {v} WHERE a.id = b.id",
+    "DELETE a FROM p6 a JOIN p6 b ON a.id = b.id WHERE b.email = {v}",
+    "INSERT INTO p6 (id) VALUES (1) ON DUPLICATE KEY UPDATE EMAIL = {v}",
+    "REPLACE INTO p6 (id, card_no) VALUES (1, {v})",
+    "/*!50000 INSERT INTO p6 */ (id, /*!50000 email */) VALUES (1, {v})",
+    "UPDATE p6 SET email = {v} WHERE id = 1",
+    "UPDATE p6 p SET p.mail = 'x' WHERE p.email = {v}",
+    "DELETE FROM p6 WHERE email = {v}",
+    "SELECT id FROM p6 WHERE email = {v}",
+    "SELECT id AS email FROM p6 WHERE email = {v}",
+    "SELECT id FROM p6 ORDER BY email = {v}",
+    "SELECT * FROM p6 WHERE id IN (SELECT id FROM p6 WHERE email = {v})",
+    "DO (SELECT 1 FROM p6 WHERE email = {v})",
+    "SET @found = (SELECT 1 FROM p6 WHERE email = {v} LIMIT 1)",
+    "EXPLAIN SELECT id FROM p6 WHERE email = {v}",
+    "CREATE TABLE app.made AS SELECT id FROM p6 WHERE email = {v}",
+    "CREATE VIEW app.made AS SELECT id FROM p6 WHERE email = {v}",
+    "SELECT FOUND_ROWS(), email FROM p6 WHERE email = {v}",
+    "HANDLER p6 READ FIRST WHERE email = {v}",
+    "LOAD DATA LOCAL INFILE '/nowhere' INTO TABLE p6 (id) SET email = {v}",
+    "ALTER TABLE p6 ALTER email SET DEFAULT {v}",
+    "ALTER TABLE p6 MODIFY email VARCHAR(60) DEFAULT {v}",
+    "ALTER TABLE p6 CHANGE email mail2 VARCHAR(60) DEFAULT {v}",
+    "ALTER TABLE users MODIFY nope VARCHAR(60) DEFAULT {v}",
+    "ALTER TABLE users ALTER COLUMN nope SET DEFAULT {v}",
+    "ALTER TABLE users CHANGE nope other VARCHAR(60) COMMENT {v}",
+    // a view of another column of a protected table
+    "SELECT id FROM shown WHERE name = {v}",
+    "UPDATE shown SET name = {v} WHERE id = 1",
+    "INSERT INTO shown (id, name) VALUES (1, {v})",
+];
+
+fn of_lost_columns(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::MySql => &[
+            "INSERT INTO p6 (id, email) VALUES (1, {v}) AS new ON DUPLICATE KEY UPDATE id = new.id",
+            "SELECT 1 WHERE EXISTS (SELECT * FROM p6 WHERE email = {v})",
+        ],
+        Kind::MariaDb => &[
+            "INSERT INTO p6 (id, email) VALUES (1, {v}) RETURNING id",
+            "SET STATEMENT max_statement_time = 9 FOR UPDATE p6 SET email = {v}",
+            "ALTER TABLE p6 MODIFY COLUMN IF EXISTS email VARCHAR(60) DEFAULT {v}",
+            "ALTER TABLE users ALTER IF EXISTS email SET DEFAULT {v}",
+        ],
+    }
+}
+
 /// Columns that `[protect]` names, and that no table of the statement has: their ALTER TABLE was
 /// refused, say, or a view does not show them. Nobody else has a use for their values.
 fn columns_that_are_missing(kind: Kind) {
@@ -591,58 +645,9 @@ fn columns_that_are_missing(kind: Kind) {
         proxy,
         admin,
     };
-    let of_family: &[&str] = match kind {
-        Kind::MySql => &[
-            "INSERT INTO p6 (id, email) VALUES (1, {v}) AS new ON DUPLICATE KEY UPDATE id = new.id",
-            "SELECT 1 WHERE EXISTS (SELECT * FROM p6 WHERE email = {v})",
-        ],
-        Kind::MariaDb => &[
-            "INSERT INTO p6 (id, email) VALUES (1, {v}) RETURNING id",
-            "SET STATEMENT max_statement_time = 9 FOR UPDATE p6 SET email = {v}",
-            "ALTER TABLE p6 MODIFY COLUMN IF EXISTS email VARCHAR(60) DEFAULT {v}",
-            "ALTER TABLE users ALTER IF EXISTS email SET DEFAULT {v}",
-        ],
-    };
-    let statements = [
-        "INSERT INTO p6 (id, email) VALUES (1, {v})",
-        "INSERT INTO app.p6 (id, `email`) SELECT 1, {v}",
-        "INSERT INTO p6 SET id = 1, email = {v}",
-        "INSERT INTO p6 (id) SELECT id FROM p6 WHERE email = {v}",
-        "INSERT INTO p6 (id) SELECT id FROM p6 ON DUPLICATE KEY UPDATE p6.email = {v}",
-        "UPDATE p6 a, p6 b SET a.email = {v} WHERE a.id = b.id",
-        "DELETE a FROM p6 a JOIN p6 b ON a.id = b.id WHERE b.email = {v}",
-        "INSERT INTO p6 (id) VALUES (1) ON DUPLICATE KEY UPDATE EMAIL = {v}",
-        "REPLACE INTO p6 (id, card_no) VALUES (1, {v})",
-        "/*!50000 INSERT INTO p6 */ (id, /*!50000 email */) VALUES (1, {v})",
-        "UPDATE p6 SET email = {v} WHERE id = 1",
-        "UPDATE p6 p SET p.mail = 'x' WHERE p.email = {v}",
-        "DELETE FROM p6 WHERE email = {v}",
-        "SELECT id FROM p6 WHERE email = {v}",
-        "SELECT id AS email FROM p6 WHERE email = {v}",
-        "SELECT id FROM p6 ORDER BY email = {v}",
-        "SELECT * FROM p6 WHERE id IN (SELECT id FROM p6 WHERE email = {v})",
-        "DO (SELECT 1 FROM p6 WHERE email = {v})",
-        "SET @found = (SELECT 1 FROM p6 WHERE email = {v} LIMIT 1)",
-        "EXPLAIN SELECT id FROM p6 WHERE email = {v}",
-        "CREATE TABLE app.made AS SELECT id FROM p6 WHERE email = {v}",
-        "CREATE VIEW app.made AS SELECT id FROM p6 WHERE email = {v}",
-        "SELECT FOUND_ROWS(), email FROM p6 WHERE email = {v}",
-        "HANDLER p6 READ FIRST WHERE email = {v}",
-        "LOAD DATA LOCAL INFILE '/nowhere' INTO TABLE p6 (id) SET email = {v}",
-        "ALTER TABLE p6 ALTER email SET DEFAULT {v}",
-        "ALTER TABLE p6 MODIFY email VARCHAR(60) DEFAULT {v}",
-        "ALTER TABLE p6 CHANGE email mail2 VARCHAR(60) DEFAULT {v}",
-        "ALTER TABLE users MODIFY nope VARCHAR(60) DEFAULT {v}",
-        "ALTER TABLE users ALTER COLUMN nope SET DEFAULT {v}",
-        "ALTER TABLE users CHANGE nope other VARCHAR(60) COMMENT {v}",
-        // a view of another column of a protected table
-        "SELECT id FROM shown WHERE name = {v}",
-        "UPDATE shown SET name = {v} WHERE id = 1",
-        "INSERT INTO shown (id, name) VALUES (1, {v})",
-    ];
     let v = format!("'{SECRET}'");
     let mut through = Vec::new();
-    for sql in statements.iter().chain(of_family) {
+    for sql in OF_LOST_COLUMNS.iter().chain(of_lost_columns(kind)) {
         let sql = sql.replace("{v}", &v);
         for text in [sql.clone(), format!("DO 1; {sql}"), sql.clone()] {
             if session.run(&text).is_ok() {

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -265,7 +265,13 @@ impl AuditLog {
             .and_then(|()| chain.file.sync_data())
             .map_err(failed)?;
         self.note(&mut chain, false)?;
-        Ok(Some(self.head_of(&chain)))
+        let head = self.head_of(&chain);
+        if !chain.is_in_place() {
+            let file = chain.path.display();
+            tracing::error!(%file, "the audit log's file was taken away: another one is begun");
+            self.turn(&mut chain);
+        }
+        Ok(Some(head))
     }
 
     /// Ends the run. What comes behind has no line.
@@ -490,6 +496,20 @@ impl Chain {
             Err(error) => return Err(error.into()),
         }
         Ok(())
+    }
+
+    /// Whether the file is still there under its name. Lines in one that was removed are gone with
+    /// the program.
+    fn is_in_place(&self) -> bool {
+        let file = self.file.metadata();
+        let named = fs::metadata(&self.path);
+        let id = |data: fs::Metadata| (data.dev(), data.ino());
+        // what cannot be looked at is no reason to begin another one each time
+        match (file, named) {
+            (Ok(file), Ok(named)) => id(file) == id(named),
+            (_, Err(error)) => error.kind() != io::ErrorKind::NotFound,
+            (Err(_), _) => true,
+        }
     }
 
     /// Gives back what was reserved: nothing is written any more.

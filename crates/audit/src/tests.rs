@@ -131,6 +131,34 @@ fn write(path: &Path, lines: &[String]) {
 }
 
 #[test]
+fn a_file_that_was_taken_away_is_missed_and_followed_by_another() {
+    for is_replaced in [false, true] {
+        let place = Place::new();
+        let log = place.begin(1 << 20);
+        add(&log, 1);
+        log.head().expect("a head");
+        let first = place.parts().remove(0);
+        let text = fs::read(&first).expect("read");
+        fs::remove_file(&first).expect("removed");
+        if is_replaced {
+            fs::write(&first, text).expect("written");
+        }
+        add(&log, 2);
+        log.head().expect("a head");
+        add(&log, 3);
+        drop(log);
+        let last = place.parts().pop().expect("another part");
+        assert_ne!(last, first);
+        let statements = lines(&last)
+            .iter()
+            .filter(|l| l.contains("\"statement\""))
+            .count();
+        assert_eq!(statements, 1, "{:?}", lines(&last));
+        assert!(!place.verified(true).faults.is_empty());
+    }
+}
+
+#[test]
 fn a_run_of_several_parts_is_whole() {
     let place = Place::new();
     let log = place.begin(3000);

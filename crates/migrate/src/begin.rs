@@ -25,6 +25,7 @@ use crate::job::Job;
 use crate::operation::Operation;
 use crate::phase::PREPARE;
 use crate::preflight::{self, Names};
+use crate::prepared;
 use crate::privileges;
 use crate::progress::Progress;
 use crate::reverse::check_reversible;
@@ -113,6 +114,7 @@ impl Job {
         self.must_be_pinned(&[&old.logical])?;
         preflight::check_log(&self.login, control, &self.database, family)?;
         preflight::check_table(control, &old)?;
+        prepared::must_be_none(control)?;
         let table = (self.database.as_str(), self.table.as_str());
         let why = "without which nobody can tell whether it has triggers";
         privileges::must_have(control, &["TRIGGER"], table, why)?;

@@ -22,6 +22,7 @@ use crate::locks::free_number;
 use crate::operation::Operation;
 use crate::phase::{COPY, REVERSE, SWITCH};
 use crate::preflight::{self, Names};
+use crate::prepared;
 use crate::progress::Progress;
 use crate::snapshots::Snapshots;
 use crate::switch::{Switch, Switched};
@@ -62,6 +63,7 @@ impl Job {
         route.replaces &= self.moves(&state, &names, family).cascading().is_none();
         let sessions = self.row_sessions(&route)?;
         if state.position.is_empty() {
+            prepared::wait(&mut control)?;
             // What is in the log before this position is visible after the mark that follows, and
             // only then is copied.
             state.position = log_end;

@@ -60,6 +60,7 @@ mod operation;
 mod phase;
 mod pinned;
 mod preflight;
+mod prepared;
 mod privileges;
 mod progress;
 mod replicas;

@@ -1,6 +1,7 @@
 //! A whole logical `CREATE TABLE` made physical, without a session.
 
 use onionskin_keys::{KeySet, Suite};
+use onionskin_plan::lex::spelled_out;
 use onionskin_plan::{
     Action, Catalog, Ddl, Known, LexMode, Outcome, Request, Settings, Template, plan,
 };
@@ -12,7 +13,8 @@ use crate::text::definition_text;
 
 /// A logical `CREATE TABLE`, with what it depends on.
 pub struct CreateTable<'a> {
-    /// The statement. Columns that the policy names are protected.
+    /// The statement, in the form of a server's definition. Columns that the policy names are
+    /// protected.
     pub sql: &'a str,
     /// The database of the session that would send it.
     pub database: &'a str,
@@ -43,9 +45,10 @@ impl CreateTable<'_> {
     /// What the proxy would send for the statement, with ids of its own. The error is the text that
     /// a client would get.
     pub fn physical(&self) -> Result<PhysicalTable, String> {
+        let sql = spelled_out(self.sql, LexMode::default());
         let mut template = Template::default();
         template
-            .read(self.sql.as_bytes(), LexMode::default())
+            .read(sql.as_bytes(), LexMode::default())
             .map_err(|e| e.to_string())?;
         let settings = Settings {
             database: Some(self.database.to_owned()),
@@ -53,7 +56,7 @@ impl CreateTable<'_> {
             ..Settings::usual(self.family)
         };
         let request = Request {
-            sql: self.sql.as_bytes(),
+            sql: sql.as_bytes(),
             template: &template,
             settings: &settings,
             catalog: &NoTables,

@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use onionskin_plan::{
-    Action, Catalog, Compared, DdlPiece, Effect, Escape, Known, LexMode, Operand, Outcome, Output,
-    Piece, Plan, Request, Scratch, Settings, SortBy, Source, Template, Test, Text, UseScratch,
+    Action, Catalog, Compared, DdlPiece, Effect, Escape, Known, Operand, Outcome, Output, Piece,
+    Plan, Request, Scratch, Settings, SortBy, Source, Template, Test, Text, UseScratch,
     WrittenColumn, plan,
 };
 use onionskin_schema::{

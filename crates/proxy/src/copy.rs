@@ -3,6 +3,7 @@
 
 use onionskin_physical::{definition_text, with_ids};
 use onionskin_plan::errors::NotUnderstood;
+use onionskin_plan::lex::spelled_out;
 use onionskin_plan::{
     Action, Copied, Outcome as PlanOutcome, Plan, Request, Settings, Template, errors,
 };
@@ -89,6 +90,7 @@ impl Session {
             )
             .into());
         }
+        let sql = &*spelled_out(sql, lex);
         if template.read(sql.as_bytes(), lex).is_err() || template.multiple {
             return Err(Failure::refused(&errors::DAMAGED, about));
         }

@@ -242,6 +242,9 @@ pub(crate) struct State {
     /// `REFERENCES` in a column's definition makes a foreign key.
     pub columns_make_keys: bool,
     pub database: Option<String>,
+    /// What the server has called it last, until that is held against what the client has asked
+    /// for.
+    pub told_database: Option<Option<String>>,
     pub div_precision_increment: u8,
     /// `block_encryption_mode`; `None`: the server has one mode, and takes the name of none.
     pub block_cipher: Option<Cipher>,
@@ -412,6 +415,7 @@ impl State {
             is_mariadb_118: version & 1 != 0,
             columns_make_keys: version & 2 != 0,
             database: cell(6),
+            told_database: None,
             div_precision_increment: cell(7).and_then(|t| t.parse().ok()).unwrap_or(4),
             account: cell(8).unwrap_or_default(),
             block_cipher: None,
@@ -581,7 +585,9 @@ impl State {
                 }
                 Ok(SessionChange::Schema(name)) => {
                     match std::str::from_utf8(name) {
-                        Ok(name) => self.database = (!name.is_empty()).then(|| name.to_owned()),
+                        Ok(name) => {
+                            self.told_database = Some((!name.is_empty()).then(|| name.to_owned()));
+                        }
                         // servers tell it in UTF-8, whatever the client's character set
                         Err(_) => self.tracked = false,
                     }

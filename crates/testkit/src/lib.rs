@@ -32,6 +32,7 @@ mod far;
 mod killed;
 mod lent;
 mod liar;
+mod meddler;
 mod migration;
 mod pair;
 mod proxy;
@@ -52,6 +53,7 @@ pub use far::{Far, own_address};
 pub use killed::{Point, its_statements_have_ended, kill, kill_at};
 pub use lent::Lent;
 pub use liar::Liar;
+pub use meddler::Meddler;
 pub use migration::{
     assert_equal_audits, assert_same_rows, audit, end_of_migration, logging_server, migrate,
     migrate_at, must_migrate, must_not_migrate, run_migration, server_of_its_own, set_state,

@@ -21,9 +21,12 @@ pub fn keys_to_a_table_with_an_accent(kind: Kind) {
     ] {
         session.must(sql);
     }
-    if kind == Kind::MariaDb {
-        session.must("GRANT BINLOG MONITOR, CONNECTION ADMIN, RELOAD ON *.* TO mover");
-    }
+    match kind {
+        Kind::MySql => session.must("GRANT XA_RECOVER_ADMIN ON *.* TO mover"),
+        Kind::MariaDb => {
+            session.must("GRANT BINLOG MONITOR, CONNECTION ADMIN, RELOAD ON *.* TO mover")
+        }
+    };
     let socket = format!("unix:{}", server.socket().display());
     let mut command = migrate_at(&socket, None, &["dä.tä-", "--rebuild"]);
     command

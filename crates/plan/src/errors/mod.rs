@@ -270,6 +270,9 @@ table! {
     pub NOT_SWITCHED = "OS1222", 1412, "HY000",
         "A table of the statement is protected at the primary and not yet at this replica, which is behind a migration.",
         "Run it again when the replica has caught up, or read from `listen`.";
+    pub OTHER_DATABASE = "OS1223", 1105, "HY000",
+        "The server has put the session into another database than the client has chosen.",
+        "Take USE out of the server's init_connect; if there is none there, find out what lies between.";
 }
 
 /// A statement that is not done: which error, and about what.

@@ -17,7 +17,7 @@
 //! `token.rs` says what tokens there are. This file tells by the first byte which one begins, and
 //! reads it; where quoted texts end is in `quoted.rs`, where comments do in `comments.rs`.
 //! `statements.rs` cuts a text of several statements, and `unwrapped.rs` takes statements out of
-//! executable comments.
+//! executable comments. `used.rs` finds the databases and files that statements ask for.
 
 mod comments;
 mod introducer;
@@ -25,6 +25,7 @@ mod quoted;
 mod statements;
 mod token;
 mod unwrapped;
+mod used;
 
 use introducer::is_introducer;
 
@@ -32,7 +33,8 @@ pub(crate) use comments::executable;
 pub(crate) use statements::is_compound;
 pub use statements::{Empty, Statements, split, used_database};
 pub use token::{LexError, LexMode, LiteralKind, Token, TokenKind};
-pub use unwrapped::unwrapped;
+pub use unwrapped::{spelled_out, unwrapped};
+pub use used::{Used, used};
 
 /// Iterates over the tokens of a text.
 pub struct Lexer<'a> {

@@ -1,6 +1,8 @@
 //! Statements that stand in executable comments, as dumps have them.
 
-use super::{LexMode, Lexer, Token, TokenKind, tokens};
+use std::borrow::Cow;
+
+use super::{LexMode, Lexer, Token, TokenKind, executable, tokens};
 
 /// What is meant for versions before this one, both servers execute: MariaDB leaves out what is
 /// meant for MySQL 5.7 and later.
@@ -35,6 +37,34 @@ pub fn unwrapped(sql: &[u8], mode: LexMode) -> Option<Vec<u8>> {
     let is_comment = |token: &Token| token.kind == TokenKind::Executable;
     let is_whole = has_comment && !tokens(&out, mode).ok()?.iter().any(is_comment);
     is_whole.then_some(out)
+}
+
+/// A definition that a server has shown, with the contents of executable comments in their places:
+/// the same server reads it so. It writes what older versions do not know into such comments
+/// (`/*!80023 INVISIBLE */`). Of a text that cannot be cut into words nothing changes.
+pub fn spelled_out(definition: &str, mode: LexMode) -> Cow<'_, str> {
+    let sql = definition.as_bytes();
+    let Ok(all) = tokens(sql, mode) else {
+        return definition.into();
+    };
+    let mut out = String::new();
+    let mut at = 0;
+    for comment in all.iter().filter(|t| t.kind == TokenKind::Executable) {
+        let (body, version) = executable(comment.text(sql));
+        let begin = body.as_ptr() as usize - sql.as_ptr() as usize;
+        let parts = [
+            definition.get(at..comment.start),
+            definition.get(begin + version..begin + body.len()),
+        ];
+        for part in parts {
+            out.push_str(part.unwrap_or_default());
+        }
+        at = comment.end;
+    }
+    match at {
+        0 => definition.into(),
+        _ => (out + definition.get(at..).unwrap_or_default()).into(),
+    }
 }
 
 /// Where the next comment begins, behind blanks; `Some(None)` where none follows, but for a
@@ -72,6 +102,28 @@ fn body_end(sql: &[u8], body: usize, mode: LexMode) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn definitions_are_spelled_out() {
+        let out = |sql: &str| spelled_out(sql, LexMode::default()).into_owned();
+        for (shown, meant) in [
+            (
+                "`h` int DEFAULT '5' /*!80023 INVISIBLE */,",
+                "`h` int DEFAULT '5'  INVISIBLE ,",
+            ),
+            ("`s` text /*M!100301 COMPRESSED*/,", "`s` text  COMPRESSED,"),
+            (
+                "KEY `iv` (`n`) /*!80000 INVISIBLE */)",
+                "KEY `iv` (`n`)  INVISIBLE )",
+            ),
+            (
+                "`s` text COMMENT '/*!80023 x */'",
+                "`s` text COMMENT '/*!80023 x */'",
+            ),
+        ] {
+            assert_eq!(out(shown), meant);
+        }
+    }
 
     #[test]
     fn what_both_servers_execute_is_a_statement() {

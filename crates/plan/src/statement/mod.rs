@@ -55,11 +55,11 @@ pub(crate) use self::rows::query_behind;
 use self::rows::{explained, on_scratch, planned};
 use self::set_statement::{is_set_statement, set_statement};
 use self::show::show;
-pub(crate) use self::words::is_one_of;
 use self::words::{
     defines, defines_view, first_words, hides_by_name, is_analyze, is_by_name, is_describe,
     is_idle_comment, manages_accounts, only_names, relayed_by_table_name, word_is,
 };
+pub(crate) use self::words::{flattened, is_one_of};
 
 /// Whether a value and a table's column stand in a question about the last statement: such a text
 /// is answered without a plan, and may not be sent.

@@ -259,7 +259,7 @@ pub(super) fn named(
 }
 
 /// The tokens, with those of executable comments in their places; `None` if these have none.
-pub(super) fn flattened(sql: &[u8], outer: &[Token], mode: LexMode) -> Option<Vec<Token>> {
+pub(crate) fn flattened(sql: &[u8], outer: &[Token], mode: LexMode) -> Option<Vec<Token>> {
     let mut all = Vec::with_capacity(outer.len());
     for token in outer {
         if token.kind != TokenKind::Executable {

@@ -372,6 +372,7 @@ impl Session {
             };
         };
         self.leave_last_by(entry.keeps_list);
+        self.current.executed = Some(Arc::clone(&entry.text));
         let keyed = match &entry.place {
             Place::Proxy => return self.execute_here(&entry, using, "EXECUTE"),
             Place::Nowhere => {
@@ -466,6 +467,7 @@ impl Session {
         };
         let keeps_list = self.facts_of(&text).keeps_list();
         self.leave_last_by(keeps_list);
+        self.current.executed = Some(Arc::from(text.as_slice()));
         let (keyed, template) = self.planned_text(&text)?;
         if matches!(keyed.plan.action, Action::Relay) {
             self.check_temporary(&keyed)?;
@@ -560,8 +562,8 @@ impl Session {
         let question = self.server.put_command(&command)?;
         self.server.flush()?;
         self.server.read_ok(question)?;
-        self.after_command();
-        Ok(())
+        self.current.own_database = Some(name.to_owned());
+        self.after_command()
     }
 
     /// What the client may ask about the statement before the proxy runs one of its own.

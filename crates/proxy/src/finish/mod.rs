@@ -70,7 +70,7 @@ impl Session {
             return work(self);
         };
         self.server.set_select_limit(&u64::MAX.to_string())?;
-        self.after_command();
+        self.after_command()?;
         self.server.select_limit = None;
         self.lifted_limit = limit.parse().ok();
         let done = work(self);
@@ -93,7 +93,7 @@ impl Session {
             Err(_) => self.current.interfered = true,
         }
         self.server.set_select_limit(&limit).map_err(lost)?;
-        self.after_command();
+        self.after_command()?;
         self.server.select_limit = Some(limit);
         done
     }

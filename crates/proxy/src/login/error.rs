@@ -50,6 +50,7 @@ pub(crate) const UNLIKE_LEGS: &str = "the login method relies on the security of
 pub(crate) const CLEAR_PASSWORD: &str = "mysql_clear_password needs TLS between client and proxy, and a Unix socket between proxy and server or backend_tls = \"verify\" with backend_ca";
 pub(crate) const STRANGE_ANSWER: &str =
     "the answer to the server's scramble has a length that the login method does not know";
+pub(crate) const OTHER_DATABASE: &str = "at login";
 pub(crate) const STRANGE_CHARSET: &str =
     "a client cannot have the character set that the login asks for";
 
@@ -72,6 +73,7 @@ pub(crate) fn tell(client: &mut Connection, error: &LoginError) {
         LoginError::Refused(text @ (BAD_HANDSHAKE | STRANGE_ANSWER | STRANGE_CHARSET)) => {
             of_table(&errors::MALFORMED, text)
         }
+        LoginError::Refused(OTHER_DATABASE) => of_table(&errors::OTHER_DATABASE, OTHER_DATABASE),
         // as servers with require_secure_transport say it
         LoginError::Refused(text @ (TLS_REQUIRED | CERTIFICATE_REQUIRED)) => {
             ErrPacket::new(3159, *b"HY000", text.as_bytes().to_vec())

@@ -1,6 +1,6 @@
 //! The server's greeting and the client's answer to it, up to the authentication.
 
-use onionskin_value::Family;
+use onionskin_value::{Charset, Family};
 use onionskin_wire::auth::MYSQL_NATIVE_PASSWORD;
 use onionskin_wire::messages::{ErrPacket, HandshakeResponse41, InitialHandshake, SslRequest};
 use onionskin_wire::{Capabilities, DefinitionForm, MariaDbCapabilities};
@@ -104,7 +104,11 @@ pub(crate) fn relay_greeted(
         server_version: version_of(greeting),
         connection_id: greeting.connection_id,
         user,
-        database: response.database.or(later).map(|name| text(&name)),
+        database: response.database.or(later).map(|name| {
+            let charset = Charset::from_collation_id(u16::from(response.charset));
+            let converted = charset.and_then(|charset| charset.to_utf8(&name));
+            text(&converted.unwrap_or(name))
+        }),
         charset: response.charset,
         attributes: response.connect_attrs,
         client_authority,

@@ -183,6 +183,16 @@ impl Statements {
         self.last
     }
 
+    /// A server numbers the statements of a session. [`Failure::OutOfStep`] of a number that one
+    /// has already: the client's values for the one would go to the other.
+    fn must_be_new(&self, id: u32) -> Outcome<()> {
+        let is_used = self.open.contains_key(&id) || self.relayed.contains_key(&id);
+        match is_used || id & OWN_IDS != 0 {
+            true => Err(Failure::OutOfStep("a statement's number that is taken")),
+            false => Ok(()),
+        }
+    }
+
     /// Whether the server knows this statement by the client's id.
     fn is_relayed(&self, id: u32) -> bool {
         self.relayed.contains_key(&id)

@@ -208,6 +208,7 @@ impl Session {
         let ok = ok.ok_or(Failure::Backend(WireError::Malformed(
             "no answer to a preparation",
         )))?;
+        self.statements.must_be_new(ok.statement_id)?;
         Ok((ok.statement_id, usize::from(ok.num_params), definitions))
     }
 

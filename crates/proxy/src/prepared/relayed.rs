@@ -113,6 +113,7 @@ impl Session {
         let id = id.ok_or(Failure::Backend(WireError::Malformed(
             "no answer to a preparation",
         )))?;
+        self.statements.must_be_new(id)?;
         if is_physical {
             self.close_at_server(id)?;
             return Err(self.stale_or_physical(&keyed.plan.names));

@@ -17,6 +17,7 @@
 //! | `texts` | the server's error texts in logical terms |
 
 mod audit;
+mod database;
 mod demoted;
 mod doubt;
 mod duplicate;
@@ -37,7 +38,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onionskin_plan::{Template, errors};
-use onionskin_value::Family;
+use onionskin_value::{Charset, Family};
 use onionskin_wire::auth::LinkTrust;
 use onionskin_wire::messages::{ComChangeUser, Command};
 use onionskin_wire::packets::DEFAULT_MAX_PAYLOAD;
@@ -205,7 +206,9 @@ impl Session {
                 return Err(failure);
             }
         };
-        if let Err(error) = shared.login.must_fit(&state.account, client.transport()) {
+        let fits = shared.login.must_fit(&state.account, client.transport());
+        let fits = fits.and_then(|()| database::must_be(&state, login.database.as_deref()));
+        if let Err(error) = fits {
             crate::login::tell(&mut client, &error);
             return Err(Failure::Client(WireError::Closed));
         }
@@ -449,6 +452,7 @@ impl Session {
                         .capabilities
                         .set(Capabilities::MULTI_STATEMENTS, several);
                 }
+                self.current.has_chosen = command == Command::InitDb;
                 if command == Command::InitDb
                     && !self
                         .server
@@ -473,7 +477,7 @@ impl Session {
             }
         }
         self.flush()?;
-        self.after_command();
+        self.after_command()?;
         self.learn_untold()?;
         self.learn_collation()?;
         Ok(true)
@@ -492,7 +496,7 @@ impl Session {
             self.server.read_ok(question)?;
             // the server would speak of the ping
             self.diagnostics.row_count.get_or_insert(-1);
-            self.after_command();
+            self.after_command()?;
         }
         if std::mem::take(&mut self.current.sets_tracking) {
             self.track_as_wanted()?;
@@ -515,8 +519,7 @@ impl Session {
             }
             true => {}
         }
-        self.after_command();
-        Ok(())
+        self.after_command()
     }
 
     fn read_state(&mut self) -> Outcome<()> {
@@ -525,7 +528,10 @@ impl Session {
         } = self.state;
         let purpose = Purpose::of(&self.shared.leading, self.shared.written.is_some());
         let tracking = &self.client_tracking;
-        self.state = State::read(&mut self.server, family, found_rows, tracking, purpose)?;
+        let state = State::read(&mut self.server, family, found_rows, tracking, purpose)?;
+        let before = std::mem::replace(&mut self.state, state);
+        let told = std::mem::replace(&mut self.state.database, before.database);
+        self.state.told_database = Some(told);
         Ok(())
     }
 
@@ -586,8 +592,9 @@ impl Session {
         Ok(())
     }
 
-    /// Takes over what the server reported during a command.
-    pub fn after_command(&mut self) {
+    /// Takes over what the server reported during a command. [`Failure::OutOfStep`] of a database
+    /// that nobody has asked for.
+    pub fn after_command(&mut self) -> Outcome<()> {
         if !self.server.changes.is_empty() {
             let changes = std::mem::take(&mut self.server.changes);
             let was_tracked = self.state.tracked;
@@ -600,6 +607,7 @@ impl Session {
             self.server.changes = changes;
             self.server.changes.clear();
         }
+        self.take_database()?;
         if self.state.changed {
             self.state.changed = false;
             self.server.bound.lex = self.state.lex_mode();
@@ -608,6 +616,7 @@ impl Session {
                 .account
                 .space(self.state.settings_key(), self.state.settings(tier3));
         }
+        Ok(())
     }
 
     /// Refuses COM_INIT_DB with more behind the database's name: MySQL reads the name up to a NUL,
@@ -669,12 +678,17 @@ impl Session {
         let Some(ok) = done else {
             return match self.state.family {
                 // the user stays the same, and all else is as after a reset
-                Family::MariaDb => self.forget_session(),
+                Family::MariaDb => {
+                    self.current.may_lose_database = true;
+                    self.forget_session()
+                }
                 Family::MySql => Err(Failure::Client(WireError::Closed)),
             };
         };
         let asked = ComChangeUser::decode(&payload, self.client_capabilities);
         if let Ok(asked) = &asked {
+            let charset = asked.charset.and_then(Charset::from_collation_id);
+            self.state.database = database::named(&asked.database, charset);
             let account = String::from_utf8_lossy(&asked.username).into_owned();
             let (sessions, limits) = (&self.shared.sessions, &self.shared.config.sessions);
             if let Err(too_many) = sessions.change_account(&self.activity, account, limits) {
@@ -738,8 +752,7 @@ impl Session {
             self.keep_failure(failure, &packet);
         }
         self.client.flush()?;
-        self.after_command();
-        Ok(())
+        self.after_command().map_err(|_| WireError::Closed)
     }
 
     /// Ends the session because the server has: with what the server said last, as it came.

@@ -518,12 +518,13 @@ impl Session {
             }
             // by other settings, a call may be in it
             self.must_not_call(&part)?;
+            self.current.executed = Some(Arc::from(part.as_slice()));
             let done = self.one_of_several(&part, last);
             self.current.part = Some(Box::new(range.clone()));
             if !done? {
                 return Ok(());
             }
-            self.after_command();
+            self.after_command()?;
             self.learn_untold()?;
             self.learn_collation()?;
         }

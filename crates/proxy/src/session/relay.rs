@@ -53,6 +53,7 @@ impl Session {
         let locks = keyed.plan.facts.locks_tables;
         self.locked_tables = locks.unwrap_or(self.locked_tables);
         if keyed.plan.facts.changes_meaning {
+            self.current.has_chosen = true;
             self.may_stay_read_only();
         }
         if keyed.plan.defines == Defines::Names {
@@ -172,6 +173,9 @@ impl Session {
                     continue;
                 }
                 Step::LocalInfileRequest => {
+                    if !self.has_asked_for_file() {
+                        return Err(Failure::OutOfStep("a request for a file"));
+                    }
                     let payload = self.server.connection.last_payload();
                     self.client
                         .write_payload(payload)

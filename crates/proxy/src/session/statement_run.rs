@@ -2,6 +2,7 @@
 //! client may ask about it afterwards.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use onionskin_plan::{Facts, Finds};
 use onionskin_schema::TableName;
@@ -63,6 +64,14 @@ pub(crate) struct StatementRun {
     /// Nor is it known which of the server's stand there at a plain server: MySQL warns of
     /// `VALUES()` once more where it prepares a statement again.
     pub is_lost: bool,
+    /// The text that it executes, of a statement that was prepared by name.
+    pub executed: Option<Arc<[u8]>>,
+    /// It has succeeded, and may have made another database the session's.
+    pub has_chosen: bool,
+    /// The proxy has made this database the session's.
+    pub own_database: Option<String>,
+    /// The session may be in no database afterwards.
+    pub may_lose_database: bool,
     /// `div_precision_increment` of its preparation, where that is the one that counts.
     pub increment: Option<u8>,
 }
