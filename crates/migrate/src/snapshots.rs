@@ -33,12 +33,13 @@ const LONGEST_NUMBER: u64 = (1 << 48) - 1;
 const OF_INNODB: &str = "SELECT trx_mysql_thread_id, trx_started, trx_started, trx_id FROM information_schema.INNODB_TRX \
     WHERE trx_isolation_level IN ('REPEATABLE READ', 'SERIALIZABLE') AND trx_mysql_thread_id <> 0";
 
-/// MySQL's other list, which does not hold statements.
+/// MySQL's other list, which does not hold statements. A transaction of two phases reads nothing
+/// more once it is prepared; its session may stand there so long after its end.
 const OF_PERFORMANCE_SCHEMA: &str = "SELECT t.PROCESSLIST_ID, CONCAT(e.THREAD_ID, '/', e.EVENT_ID), \
         NOW() - INTERVAL e.TIMER_WAIT DIV 1000000000000 SECOND, NULL \
     FROM performance_schema.events_transactions_current e JOIN performance_schema.threads t USING (THREAD_ID) \
     WHERE e.STATE = 'ACTIVE' AND e.AUTOCOMMIT = 'NO' AND e.ISOLATION_LEVEL IN ('REPEATABLE READ', 'SERIALIZABLE') \
-        AND t.PROCESSLIST_ID IS NOT NULL";
+        AND COALESCE(e.XA_STATE, '') NOT IN ('PREPARED', 'COMMITTED') AND t.PROCESSLIST_ID IS NOT NULL";
 
 /// Whether that list is kept, for all sessions.
 const IS_KEPT: &str = "SELECT (SELECT COUNT(*) FROM performance_schema.setup_consumers WHERE ENABLED = 'YES' \
