@@ -6,8 +6,10 @@
 //! runs everywhere, counts round trips, and is proved like everything else: by pings through it and
 //! past it, see [`crate::ping`].
 //!
-//! - **Delay**: a piece that is read is written half a round trip later, whatever else is on its
-//!   way. The threads that stand for a cable are woken before others, where the system allows it.
+//! - **Delay**: a piece is passed on half a round trip after it came, whatever else is on its way.
+//!   A sleeping thread is woken some microseconds after its time, by the clock and by a packet
+//!   alike. The relay knows how late the clock has woken it lately, and sets it by as much before
+//!   the moment. Where the system allows it, the thread is woken before others.
 //! - **Order**: a connection's pieces keep their order in each direction, also when the round trip
 //!   is changed meanwhile. The end of a direction travels like a piece: half-closed connections
 //!   stay half-open.
@@ -46,6 +48,9 @@ use crate::error::BenchError;
 
 /// What may be on its way in one direction of a connection, in bytes.
 const ON_ITS_WAY: usize = 64 << 20;
+/// Of the last time in the average of how late the thread is woken.
+const LATE_WEIGHT: f64 = 1.0 / 16.0;
+const MOST_LATE: Duration = Duration::from_micros(200);
 /// What is read at once, in bytes.
 const PIECE: usize = 256 << 10;
 /// The event of a connection that is new, or of the end.
@@ -73,7 +78,7 @@ struct Shared {
     new: Mutex<Vec<[TcpStream; 2]>>,
     trips: AtomicU64,
     pieces: AtomicU64,
-    late_ns: AtomicU64,
+    off_ns: AtomicU64,
 }
 
 /// What has come by since the link was made.
@@ -84,8 +89,8 @@ pub struct Counted {
     pub trips: u64,
     /// Pieces, in both directions.
     pub pieces: u64,
-    /// How much later than they should have been passed on, all pieces together, in seconds.
-    pub late_seconds: f64,
+    /// How far from their moments they were passed on, all pieces together, in seconds.
+    pub off_seconds: f64,
     /// CPU time of the relay's thread; `None` where the kernel does not tell.
     pub cpu_seconds: Option<f64>,
 }
@@ -125,7 +130,7 @@ impl Link {
         self.port
     }
 
-    /// How long a piece is held back in each direction, from now on.
+    /// How long a piece takes in each direction, from now on.
     pub fn set_one_way(&self, delay: Duration) {
         let nanoseconds = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
         self.shared.one_way_ns.store(nanoseconds, Relaxed);
@@ -142,7 +147,7 @@ impl Link {
         Counted {
             trips: self.shared.trips.load(Relaxed),
             pieces: self.shared.pieces.load(Relaxed),
-            late_seconds: self.shared.late_ns.load(Relaxed) as f64 * 1e-9,
+            off_seconds: self.shared.off_ns.load(Relaxed) as f64 * 1e-9,
             cpu_seconds: cpu,
         }
     }
@@ -196,8 +201,12 @@ struct Relay {
     connections: HashMap<u64, Connection>,
     /// The number of the next connection. None is used twice.
     next: u64,
-    /// When a piece of a connection's direction is due.
+    /// When to wake for a piece of a connection's direction.
     due: BinaryHeap<Reverse<(Instant, u64, usize)>>,
+    /// How late the clock wakes this thread: a moving average.
+    late: Duration,
+    /// What happens now has woken the thread.
+    has_slept: bool,
     buffer: Vec<u8>,
 }
 
@@ -230,7 +239,10 @@ struct Way {
 
 /// Without bytes it is the end.
 struct Piece {
+    /// When it is to be passed on.
     due: Instant,
+    /// When the thread is to be woken for that.
+    wake: Instant,
     bytes: Vec<u8>,
     written: usize,
 }
@@ -247,6 +259,8 @@ impl Relay {
             connections: HashMap::new(),
             next: 0,
             due: BinaryHeap::new(),
+            late: Duration::ZERO,
+            has_slept: false,
             buffer: vec![0; PIECE],
         })
     }
@@ -255,19 +269,20 @@ impl Relay {
         let mut events: Vec<epoll::Event> = Vec::with_capacity(256);
         while !self.shared.is_over.load(Relaxed) {
             self.write_due();
-            match self.wait() {
-                Ok(false) | Err(Errno::INTR) => continue,
-                Ok(true) => {}
-                Err(_) => return,
-            }
+            events.clear();
             let none = Timespec {
                 tv_sec: 0,
                 tv_nsec: 0,
             };
-            events.clear();
             match epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&none)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(_) => return,
+            }
+            if events.is_empty() {
+                match self.sleep() {
+                    Ok(()) | Err(Errno::INTR) => continue,
+                    Err(_) => return,
+                }
             }
             for event in &events {
                 let (data, flags) = (event.data, event.flags);
@@ -279,18 +294,24 @@ impl Relay {
         }
     }
 
-    /// Waits until something comes: true; or is due. The set of sockets is itself a thing to be
-    /// polled: `poll` counts in nanoseconds on every kernel, `epoll_wait` in milliseconds.
-    fn wait(&self) -> Result<bool, Errno> {
-        let timeout = self.due.peek().map(|Reverse((due, ..))| {
-            let left = due.saturating_duration_since(Instant::now());
-            Timespec {
-                tv_sec: left.as_secs() as _,
-                tv_nsec: left.subsec_nanos().into(),
-            }
+    /// Waits until something comes or is due. The set of sockets is itself a thing to be polled:
+    /// `poll` counts in nanoseconds on every kernel, `epoll_wait` in milliseconds.
+    fn sleep(&mut self) -> Result<(), Errno> {
+        let due = self.due.peek().map(|Reverse((due, ..))| *due);
+        let left = due.map(|due| due.saturating_duration_since(Instant::now()));
+        let timeout = left.map(|left| Timespec {
+            tv_sec: left.as_secs() as _,
+            tv_nsec: left.subsec_nanos().into(),
         });
         let mut set = [PollFd::new(&self.epoll, PollFlags::IN)];
-        poll(&mut set, timeout.as_ref()).map(|ready| ready > 0)
+        let something_came = poll(&mut set, timeout.as_ref())? > 0;
+        self.has_slept = left.is_none_or(|left| !left.is_zero());
+        if let (Some(due), true, false) = (due, self.has_slept, something_came) {
+            // Who was pushed aside by others is later still, and that is no rule.
+            let late = due.elapsed().min(MOST_LATE);
+            self.late = self.late.mul_f64(1.0 - LATE_WEIGHT) + late.mul_f64(LATE_WEIGHT);
+        }
+        Ok(())
     }
 
     fn take_new(&mut self) {
@@ -326,7 +347,7 @@ impl Relay {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
         };
-        let (came, other) = (end, 1 - end);
+        let (from, other) = (end, 1 - end);
         use epoll::EventFlags as Flags;
         if flags.contains(Flags::OUT) && connection.ways[other].is_stuck {
             connection.ways[other].is_stuck = false;
@@ -335,21 +356,21 @@ impl Relay {
         if flags.intersects(Flags::IN | Flags::RDHUP | Flags::HUP | Flags::ERR)
             && let Some(connection) = self.connections.get_mut(&number)
         {
-            let way = &mut connection.ways[came];
+            let way = &mut connection.ways[from];
             way.is_readable = true;
             way.is_ending |= flags.intersects(Flags::RDHUP | Flags::HUP | Flags::ERR);
-            self.read(number, came);
+            self.read(number, from);
         }
     }
 
     /// Reads what is there, as far as there is room.
-    fn read(&mut self, number: u64, came: usize) {
+    fn read(&mut self, number: u64, from: usize) {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
         };
-        let way = &mut connection.ways[came];
+        let way = &mut connection.ways[from];
         while way.is_readable && !way.is_read && way.bytes < ON_ITS_WAY {
-            let read = match (&connection.ends[came]).read(&mut self.buffer) {
+            let read = match (&connection.ends[from]).read(&mut self.buffer) {
                 Ok(read) => read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
@@ -362,53 +383,57 @@ impl Relay {
             way.is_read = read == 0;
             // A socket that gives less has no more, and a new event comes with more.
             way.is_readable = read == PIECE || way.is_ending;
-            if read > 0 && came == CLIENT && connection.is_answered {
+            if read > 0 && from == CLIENT && connection.is_answered {
                 self.shared.trips.fetch_add(1, Relaxed);
             }
-            connection.is_answered = came == SERVER;
-            let delay = Duration::from_nanos(self.shared.one_way_ns.load(Relaxed));
-            let due = Instant::now() + delay;
+            connection.is_answered = from == SERVER;
+            let now = Instant::now();
+            let came = match self.has_slept {
+                true => now.checked_sub(self.late).unwrap_or(now),
+                false => now,
+            };
+            let due = came + Duration::from_nanos(self.shared.one_way_ns.load(Relaxed));
             let due = way.last_due.map_or(due, |last| last.max(due));
             way.last_due = Some(due);
+            let wake = due.checked_sub(self.late).unwrap_or(due).max(now);
             way.bytes += read;
             way.pieces.push_back(Piece {
                 due,
+                wake,
                 bytes: self.buffer[..read].to_vec(),
                 written: 0,
             });
-            self.due.push(Reverse((due, number, came)));
+            self.due.push(Reverse((wake, number, from)));
         }
     }
 
     fn write_due(&mut self) {
-        while let Some(Reverse((due, number, came))) = self.due.peek().copied() {
-            if due > Instant::now() {
+        while let Some(Reverse((wake, number, from))) = self.due.peek().copied() {
+            if wake > Instant::now() {
                 return;
             }
             self.due.pop();
-            self.write(number, came);
+            self.write(number, from);
         }
     }
 
     /// Writes what is due of a direction, as far as the receiver takes it.
-    fn write(&mut self, number: u64, came: usize) {
+    fn write(&mut self, number: u64, from: usize) {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
         };
-        let (way, to) = (&mut connection.ways[came], &connection.ends[1 - came]);
+        let (way, to) = (&mut connection.ways[from], &connection.ends[1 - from]);
         let was_full = way.bytes >= ON_ITS_WAY;
         let mut is_broken = false;
         while let (Some(piece), false) = (way.pieces.front_mut(), way.is_stuck) {
             let now = Instant::now();
-            if piece.due > now {
+            if piece.wake > now {
                 break;
             }
             if piece.written == 0 {
-                let late = now - piece.due;
+                let off = (now - piece.due).max(piece.due - now);
                 self.shared.pieces.fetch_add(1, Relaxed);
-                self.shared
-                    .late_ns
-                    .fetch_add(late.as_nanos() as u64, Relaxed);
+                self.shared.off_ns.fetch_add(off.as_nanos() as u64, Relaxed);
             }
             if piece.bytes.is_empty() {
                 let _ = to.shutdown(Shutdown::Write);
@@ -438,7 +463,7 @@ impl Relay {
             // Both sockets leave the set when they are closed.
             self.connections.remove(&number);
         } else if has_room {
-            self.read(number, came);
+            self.read(number, from);
         }
     }
 }

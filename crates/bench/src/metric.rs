@@ -112,7 +112,7 @@ pub const METRICS: &[Metric] = &[
     metric("load_kept", "load kept", "of 1", Higher, None),
     metric("round_trips", "round trips a statement", "", Lower, None),
     metric("ping_ms", "round trip of a ping", "ms", Lower, None),
-    metric("link_late_us", "link, lateness", "µs", Lower, None),
+    metric("link_off_us", "link, off its time", "µs", Lower, None),
     metric("link_cpu_us", "link CPU a statement", "µs", Lower, None),
     metric("server_cpu_us", "server CPU a statement", "µs", Lower, None),
     metric("relay_cpu_us", "relay CPU a statement", "µs", Lower, None),

@@ -66,7 +66,8 @@ fn each_direction_takes_half_of_the_round_trip() {
         socket.write_all(b"a").expect("written");
         socket.read_exact(&mut [0]).expect("answered");
         let taken = begin.elapsed();
-        assert!(taken >= Duration::from_millis(8), "{taken:?}");
+        // It aims at the moment, so that some are a little early.
+        assert!(taken >= Duration::from_micros(7_500), "{taken:?}");
         quickest = quickest.min(taken);
     }
     // A busy machine makes some of them slow, not all.
@@ -83,7 +84,7 @@ fn each_direction_takes_half_of_the_round_trip() {
     let begin = Instant::now();
     socket.write_all(b"a").expect("written");
     let taken = when.recv().expect("heard") - begin;
-    let expected = Duration::from_millis(30)..Duration::from_millis(60);
+    let expected = Duration::from_micros(29_700)..Duration::from_millis(60);
     assert!(expected.contains(&taken), "{taken:?}");
 }
 
@@ -144,7 +145,7 @@ fn a_change_of_the_delay_overtakes_nothing() {
     let mut heard = [0; 10];
     socket.read_exact(&mut heard).expect("answered");
     assert_eq!(&heard, b"slow quick");
-    assert!(begin.elapsed() >= Duration::from_millis(60));
+    assert!(begin.elapsed() >= Duration::from_millis(59));
 }
 
 #[test]
@@ -161,7 +162,7 @@ fn half_closed_connections_stay_half_open() {
     socket.write_all(&[7; 1000]).expect("written");
     socket.shutdown(Shutdown::Write).expect("the end");
     assert_eq!(read_all(&socket), b"1000 bytes");
-    assert!(begin.elapsed() >= Duration::from_millis(30));
+    assert!(begin.elapsed() >= Duration::from_millis(29));
 }
 
 #[test]
@@ -242,8 +243,7 @@ fn questions_that_are_asked_together_are_one_round_trip() {
     let counted = link.counted();
     assert_eq!(counted.trips, 3);
     assert!(counted.pieces >= 6, "{counted:?}");
-    // Late, but not by much: nobody else may decide how long the way is.
-    assert!(counted.late_seconds / (counted.pieces as f64) < 5e-3);
+    assert!(counted.off_seconds / (counted.pieces as f64) < 5e-3);
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Tables over all comparisons of a scenario whose server is at several distances: one line for each
 //! statement and number of clients, one column for each round trip.
+//!
+//! Median latencies stand beside throughputs. They say the same where the machine is quiet. Where
+//! others use it, a throughput holds their moments, too.
 
 use super::{Group, Scenario, figure, markdown::ratio_text};
 use crate::{
@@ -17,8 +20,14 @@ pub struct Matrix {
     pub rows: Vec<Vec<String>>,
 }
 
-/// All tables of a scenario: throughput of each variant relative to the baseline and to a direct
-/// connection, then the round trips of a statement.
+/// What is compared, and how it is called.
+const COMPARED: [(&str, &str); 2] = [
+    ("queries_per_s", "throughput"),
+    ("latency_p50_ms", "median latency"),
+];
+
+/// All tables of a scenario: throughput and latency of each variant relative to the baseline and to
+/// a direct connection, then the round trips of a statement.
 pub fn matrices(scenario: &Scenario) -> Vec<Matrix> {
     let Some(first) = scenario.groups.iter().find(|group| is_far(group)) else {
         return Vec::new();
@@ -35,11 +44,13 @@ pub fn matrices(scenario: &Scenario) -> Vec<Matrix> {
                 continue;
             }
             let label = first.variant(reference).map_or(*reference, |v| &v.label);
-            tables.extend(matrix(
-                scenario,
-                format!("{}: throughput relative to {label}", variant.label),
-                |group| relative(group, &variant.name, reference),
-            ));
+            for (metric, name) in COMPARED {
+                tables.extend(matrix(
+                    scenario,
+                    format!("{}: {name} relative to {label}", variant.label),
+                    |group| relative(group, &variant.name, reference, metric),
+                ));
+            }
         }
     }
     for variant in &first.variants {
@@ -57,16 +68,13 @@ fn is_far(group: &Group) -> bool {
 }
 
 /// Of pairs of a round, with the interval where there is more than one pair.
-fn relative(group: &Group, variant: &str, reference: &str) -> Option<String> {
+fn relative(group: &Group, variant: &str, reference: &str, metric: &str) -> Option<String> {
     let (variant, reference) = (group.variant(variant)?, group.variant(reference)?);
     let pairs: Vec<(f64, f64)> = variant
         .valid()
         .filter_map(|run| {
             let other = reference.valid().find(|other| other.round == run.round)?;
-            let metric = |metrics: &std::collections::BTreeMap<String, f64>| {
-                metrics.get("queries_per_s").copied()
-            };
-            Some((metric(&other.metrics)?, metric(&run.metrics)?))
+            Some((*other.metrics.get(metric)?, *run.metrics.get(metric)?))
         })
         .collect();
     let ratio = Ratio::of_pairs(&pairs)?;

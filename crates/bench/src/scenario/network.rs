@@ -1,7 +1,7 @@
 //! A network between proxies and servers, in a load experiment: how links are set, what proves a
 //! run's round trip, and what links have seen.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::sides::Place;
 use crate::{
@@ -14,21 +14,11 @@ use crate::{
 /// The parameter of groups that says how far the server is, behind its value.
 pub const ROUND_TRIP: &str = "ms round trip";
 
-/// Sets all links to a round trip.
-pub fn set(places: &mut [Place], ms: f64) -> Result<(), BenchError> {
-    for place in places {
-        let Some(link) = &place.link else { continue };
-        if place.round_trip_ms == Some(ms) {
-            continue;
-        }
-        if ms == 0.0 {
-            link.set_one_way(std::time::Duration::ZERO);
-        } else {
-            Pings::open(place.server.address(), link)?.set(link, ms)?;
-        }
-        place.round_trip_ms = Some(ms);
+/// Sets all links to a round trip in milliseconds.
+pub fn set(places: &[Place], ms: f64) {
+    for link in places.iter().filter_map(|place| place.link.as_ref()) {
+        link.set_one_way(Duration::from_secs_f64(ms / 2e3));
     }
-    Ok(())
 }
 
 /// Adds a proof that the round trip is what was asked for, and returns what it is in milliseconds,
@@ -87,10 +77,50 @@ impl<'a> LinkWatch<'a> {
         let queries = queries.max(1.0);
         metrics.insert("round_trips".into(), trips as f64 / queries);
         let pieces = (after.pieces - before.pieces).max(1) as f64;
-        let late = (after.late_seconds - before.late_seconds) * 1e6 / pieces;
-        metrics.insert("link_late_us".into(), late);
+        let off = (after.off_seconds - before.off_seconds) * 1e6 / pieces;
+        metrics.insert("link_off_us".into(), off);
         if let (Some(before), Some(after)) = (before.cpu_seconds, after.cpu_seconds) {
             metrics.insert("link_cpu_us".into(), (after - before) * 1e6 / queries);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        net::TcpStream,
+    };
+
+    use super::*;
+    use crate::link::tests::echo_server;
+
+    #[test]
+    fn a_run_that_takes_another_way_proves_nothing() {
+        let port = echo_server();
+        let link = Link::to("127.0.0.1", port).expect("a link");
+        link.set_one_way(Duration::from_millis(1));
+        let run = |over_the_link: bool, is_far: bool| {
+            let watch = LinkWatch::start(&link);
+            let way = if over_the_link { link.port() } else { port };
+            let mut socket = TcpStream::connect(("127.0.0.1", way)).expect("connected");
+            for _ in 0..10 {
+                socket.write_all(b"a").expect("written");
+                socket.read_exact(&mut [0]).expect("answered");
+            }
+            let (mut metrics, mut proofs) = Default::default();
+            watch.end(is_far, 5.0, &mut metrics, &mut proofs);
+            let [proof] = <[Proof; 1]>::try_from(proofs).expect("one proof");
+            (proof.holds, metrics)
+        };
+        let (holds, metrics) = run(true, true);
+        assert!(holds);
+        assert_eq!(metrics["round_trips"], 2.0, "ten for five statements");
+        assert!(metrics["link_off_us"] >= 0.0);
+        let (holds, metrics) = run(false, false);
+        assert!(holds && metrics.is_empty());
+        // The load went past the link, or a near one over it.
+        assert!(!run(false, true).0);
+        assert!(!run(true, false).0);
     }
 }

@@ -42,8 +42,6 @@ pub struct Place {
     pub replica: Option<Private>,
     /// What lies before it on far ways.
     pub link: Option<Link>,
-    /// The round trip that the link is set to.
-    pub round_trip_ms: Option<f64>,
     /// The server.
     pub server: Server,
     /// The size of its buffer pool, if it was set.
@@ -244,7 +242,6 @@ impl<'a> Sides<'a> {
             companion,
             replica,
             link,
-            round_trip_ms: None,
             server,
             pool_mib: None,
         });
