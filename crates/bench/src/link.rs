@@ -13,8 +13,8 @@
 //! - **Order**: a connection's pieces keep their order in each direction, also when the round trip
 //!   is changed meanwhile. The end of a direction travels like a piece: half-closed connections
 //!   stay half-open.
-//! - **No bandwidth**: what is on its way waits in memory, 64 MiB in each direction. Beyond that the
-//!   sender waits: the receiver does not keep up then.
+//! - **No bandwidth**: what is on its way waits in memory, 64 MiB in each direction. Beyond that
+//!   the sender waits: the receiver does not keep up then.
 //! - **CPU**: one thread for all connections, which sleeps until something comes or is due. About
 //!   ten system calls carry a round trip.
 //!

@@ -1,5 +1,5 @@
-//! Tables over all comparisons of a scenario whose server is at several distances: one line for each
-//! statement and number of clients, one column for each round trip.
+//! Tables over all comparisons of a scenario whose server is at several distances: one line for
+//! each statement and number of clients, one column for each round trip.
 //!
 //! Median latencies stand beside throughputs. They say the same where the machine is quiet. Where
 //! others use it, a throughput holds their moments, too.

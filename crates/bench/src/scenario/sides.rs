@@ -1,8 +1,8 @@
 //! What a load experiment has prepared: servers, and the ways of each variant to them.
 //!
 //! Variants with the same server settings share a server; others run side by side. Where the server
-//! is to be far, there is a link before each server, and a variant has two ways: a near one past the
-//! link and a far one over it, each with a relay and a database of its own.
+//! is to be far, there is a link before each server, and a variant has two ways: a near one past
+//! the link and a far one over it, each with a relay and a database of its own.
 
 use std::path::PathBuf;
 
