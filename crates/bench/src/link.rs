@@ -7,9 +7,9 @@
 //! past it, see [`crate::ping`].
 //!
 //! - **Delay**: a piece is passed on half a round trip after it came, whatever else is on its way.
-//!   A sleeping thread is woken some microseconds after its time, by the clock and by a packet
-//!   alike. The relay knows how late the clock has woken it lately, and sets it by as much before
-//!   the moment. Where the system allows it, the thread is woken before others.
+//!   The clock wakes a thread some microseconds after its time. The relay knows how late it usually
+//!   is, and sets the clock to a moment that is earlier by as much. Where the system allows it, the
+//!   thread is woken before all others, also those of other programs.
 //! - **Order**: a connection's pieces keep their order in each direction, also when the round trip
 //!   is changed meanwhile. The end of a direction travels like a piece: half-closed connections
 //!   stay half-open.
@@ -28,6 +28,7 @@ use std::{
     io::{self, ErrorKind, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
     os::unix::net::UnixStream,
+    process::{Command, Stdio},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
@@ -48,9 +49,8 @@ use crate::error::BenchError;
 
 /// What may be on its way in one direction of a connection, in bytes.
 const ON_ITS_WAY: usize = 64 << 20;
-/// Of the last time in the average of how late the thread is woken.
-const LATE_WEIGHT: f64 = 1.0 / 16.0;
-const MOST_LATE: Duration = Duration::from_micros(200);
+/// By which the relay changes its mind about how late it is woken.
+const LATE_STEP: Duration = Duration::from_micros(1);
 /// What is read at once, in bytes.
 const PIECE: usize = 256 << 10;
 /// The event of a connection that is new, or of the end.
@@ -107,8 +107,9 @@ impl Link {
         let relay = Relay::new(Arc::clone(&shared), woken).map_err(system)?;
         let (tell, told) = mpsc::channel();
         let relaying = thread::spawn(move || {
-            let _ = tell.send(nix::unistd::gettid().as_raw());
-            be_a_cable();
+            let thread = nix::unistd::gettid().as_raw();
+            be_a_cable(thread);
+            let _ = tell.send(thread);
             relay.run();
         });
         let accepting = {
@@ -164,12 +165,20 @@ impl Drop for Link {
     }
 }
 
-/// Who is woken late makes the way longer. Both are improvements only: the proof of the round trip
-/// shows whether they were needed.
-fn be_a_cable() {
+/// Who is woken late makes the way longer. All of this are improvements only, and mostly refused
+/// without root: the proof of the round trip shows whether they were needed.
+fn be_a_cable(thread: i32) {
     let _ = nix::sys::prctl::set_timerslack(1);
-    // of this thread alone; refused without root
-    let _ = rustix::process::setpriority_process(None, -10);
+    // of this thread alone
+    let _ = rustix::process::setpriority_process(None, -20);
+    // The system call has no safe wrapper, and util-linux is everywhere.
+    let mut real_time = Command::new("chrt");
+    real_time.args(["--fifo", "--pid", "1", &thread.to_string()]);
+    let _ = real_time
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
 }
 
 /// Makes connections until the link is over. Beside the relay: the server may be far indeed.
@@ -203,10 +212,8 @@ struct Relay {
     next: u64,
     /// When to wake for a piece of a connection's direction.
     due: BinaryHeap<Reverse<(Instant, u64, usize)>>,
-    /// How late the clock wakes this thread: a moving average.
+    /// How late the clock wakes this thread: about the median.
     late: Duration,
-    /// What happens now has woken the thread.
-    has_slept: bool,
     buffer: Vec<u8>,
 }
 
@@ -260,7 +267,6 @@ impl Relay {
             next: 0,
             due: BinaryHeap::new(),
             late: Duration::ZERO,
-            has_slept: false,
             buffer: vec![0; PIECE],
         })
     }
@@ -305,11 +311,14 @@ impl Relay {
         });
         let mut set = [PollFd::new(&self.epoll, PollFlags::IN)];
         let something_came = poll(&mut set, timeout.as_ref())? > 0;
-        self.has_slept = left.is_none_or(|left| !left.is_zero());
-        if let (Some(due), true, false) = (due, self.has_slept, something_came) {
-            // Who was pushed aside by others is later still, and that is no rule.
-            let late = due.elapsed().min(MOST_LATE);
-            self.late = self.late.mul_f64(1.0 - LATE_WEIGHT) + late.mul_f64(LATE_WEIGHT);
+        let has_slept = left.is_some_and(|left| !left.is_zero());
+        if let (Some(due), true, false) = (due, has_slept, something_came) {
+            // A step up or down each time leads to the median: an average would follow the few
+            // times when others had the processor.
+            self.late = match due.elapsed() > self.late {
+                true => self.late + LATE_STEP,
+                false => self.late.saturating_sub(LATE_STEP),
+            };
         }
         Ok(())
     }
@@ -388,11 +397,7 @@ impl Relay {
             }
             connection.is_answered = from == SERVER;
             let now = Instant::now();
-            let came = match self.has_slept {
-                true => now.checked_sub(self.late).unwrap_or(now),
-                false => now,
-            };
-            let due = came + Duration::from_nanos(self.shared.one_way_ns.load(Relaxed));
+            let due = now + Duration::from_nanos(self.shared.one_way_ns.load(Relaxed));
             let due = way.last_due.map_or(due, |last| last.max(due));
             way.last_due = Some(due);
             let wake = due.checked_sub(self.late).unwrap_or(due).max(now);
