@@ -96,21 +96,22 @@ fn matrix(
     let mut columns: Vec<&str> = Vec::new();
     let mut rows: Vec<(String, Vec<(&str, String)>)> = Vec::new();
     for group in scenario.groups.iter().filter(|group| is_far(group)) {
-        let Some(text) = cell(group) else { continue };
         let column = group.parameters[ROUND_TRIP].as_str();
-        if !columns.contains(&column) {
+        let text = cell(group);
+        if text.is_some() && !columns.contains(&column) {
             columns.push(column);
         }
-        // Everything but the column.
+        // Everything but the column. Lines keep the order of loads, whatever is void.
         let name = group.label.replace(&format!(", {column} {ROUND_TRIP}"), "");
         match rows.iter_mut().find(|(found, _)| *found == name) {
-            Some((_, cells)) => cells.push((column, text)),
-            None => rows.push((name, vec![(column, text)])),
+            Some((_, cells)) => cells.extend(text.map(|text| (column, text))),
+            None => rows.push((name, text.map(|text| (column, text)).into_iter().collect())),
         }
     }
     if columns.is_empty() {
         return None;
     }
+    rows.retain(|(_, cells)| !cells.is_empty());
     let mut head = vec!["load".to_owned()];
     head.extend(columns.iter().map(|ms| format!("{ms} {ROUND_TRIP}")));
     let rows = rows
