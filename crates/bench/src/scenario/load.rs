@@ -271,7 +271,7 @@ impl Experiment for LoadExperiment<'_> {
 
     fn begin_round(&mut self, _round: usize) -> Result<(), BenchError> {
         // Tables are filled without a delay.
-        set(&self.sides.places, 0.0);
+        set(&self.sides.places, 0.0)?;
         for n in 0..self.sides.sides.len() {
             let side = &self.sides.sides[n];
             let server = &self.sides.places.get(side.place);
@@ -307,7 +307,7 @@ impl Experiment for LoadExperiment<'_> {
 
     fn begin_group(&mut self, group: usize) -> Result<(), BenchError> {
         let cell = &self.groups[group];
-        set(&self.sides.places, cell.round_trip_ms.unwrap_or_default());
+        set(&self.sides.places, cell.round_trip_ms.unwrap_or_default())?;
         let Some(pool) = cell.pool_mib else {
             return Ok(());
         };
