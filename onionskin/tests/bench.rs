@@ -154,6 +154,7 @@ fn assert_whole(report: &Report, out: &Path, expected: &[&str]) {
 on_both_servers!(
     settings_of_the_server_are_compared_and_proved,
     paths_to_the_server_are_compared,
+    a_network_between_is_measured_and_proved,
     changes_and_functions_are_compared,
     a_setting_that_fails_silently_makes_its_runs_void,
 );
@@ -226,6 +227,55 @@ fn paths_to_the_server_are_compared(kind: Kind) {
             .iter()
             .any(|series| series.unit == "MiB" && series.points.len() > 3)
     );
+}
+
+fn a_network_between_is_measured_and_proved(kind: Kind) {
+    if !is_installed(kind) {
+        return announce("skipped: MySQL could not be installed");
+    }
+    let place = Place::new();
+    let report = place.report(&["network", "--server", server(kind), "--rounds", "1"]);
+    assert_whole(&report, &place.out(), &["network"]);
+    let groups = &report.scenarios[0].groups;
+    // Two distances, texts and prepared statements.
+    assert_eq!(groups.len(), 4);
+    for group in groups {
+        let far = group.parameters["ms round trip"] == "5";
+        for variant in &group.variants {
+            let place = format!("{}: {}", group.label, variant.label);
+            let run = &variant.runs[0];
+            let pings: Vec<_> = run
+                .proofs
+                .iter()
+                .filter(|proof| proof.what.contains("COM_PING"))
+                .collect();
+            assert_eq!(pings.len(), if far { 2 } else { 0 }, "{place}");
+            assert_eq!(run.metrics.contains_key("round_trips"), far, "{place}");
+            if !far {
+                continue;
+            }
+            assert!(run.metrics["ping_ms"] > 4.0, "{place}");
+            // Whatever stands between, no statement is answered before it has been there and back.
+            let latency = run.metrics["latency_mean_ms"];
+            assert!(latency > 4.5, "{place}: {latency}");
+            let trips = run.metrics["round_trips"];
+            let most = if variant.name == "protected" {
+                2.3
+            } else {
+                1.2
+            };
+            assert!((1.0..most).contains(&trips), "{place}: {trips}");
+        }
+    }
+    let text = fs::read_to_string(place.out().join("report.md")).expect("Markdown");
+    assert!(text.contains("protected tables: throughput relative to HAProxy (TCP relay)"));
+    assert!(text.contains("| load | 0 ms round trip | 5 ms round trip |"));
+    let commands: Vec<&str> = groups
+        .iter()
+        .map(|group| group.variants[0].runs[0].command.as_str())
+        .collect();
+    assert!(commands[2].contains("--db-ps-mode=disable"), "{commands:?}");
+    assert!(commands[3].contains("--db-ps-mode=auto"), "{commands:?}");
 }
 
 fn changes_and_functions_are_compared(kind: Kind) {
@@ -504,6 +554,7 @@ fn reports_are_listed_compared_merged_and_never_overwritten() {
     for name in [
         "backup",
         "proxy",
+        "network",
         "capabilities",
         "binlog",
         "tde",

@@ -9,6 +9,9 @@ use crate::{driver::WORKLOADS, error::BenchError, server::Family};
 /// The description that comes with the program.
 pub const BUILT_IN: &str = include_str!("../scenarios.toml");
 
+/// Around the world.
+const MAX_ROUND_TRIP_MS: f64 = 1000.0;
+
 /// All scenarios, in the order in which they run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -142,6 +145,13 @@ pub struct Extent {
     /// Sizes of the buffer pool.
     #[serde(default)]
     pub pool_mib: Vec<u32>,
+    /// How far the server is, in milliseconds of round trip; 0 is without a link. None: the same,
+    /// and nothing is said about it.
+    #[serde(default)]
+    pub round_trips_ms: Vec<f64>,
+    /// How statements travel. None: prepared, and nothing is said about it.
+    #[serde(default)]
+    pub statements: Vec<Statements>,
     /// Changes a second during a table change.
     #[serde(default)]
     pub rates: Vec<u32>,
@@ -157,6 +167,27 @@ pub struct Extent {
 
 fn one() -> u32 {
     1
+}
+
+/// How the statements of a load travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statements {
+    /// As texts, with their values in them.
+    Text,
+    /// Prepared once in each session, then executed.
+    #[default]
+    Prepared,
+}
+
+impl Statements {
+    /// In reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Prepared => "prepared",
+        }
+    }
 }
 
 /// Settings of one family of servers.
@@ -284,6 +315,16 @@ impl Catalogue {
                 {
                     return Err(format!("{}: unknown workload {unknown}", spec.name));
                 }
+                if let Some(wrong) = extent
+                    .round_trips_ms
+                    .iter()
+                    .find(|ms| !(0.0..=MAX_ROUND_TRIP_MS).contains(*ms))
+                {
+                    return Err(format!(
+                        "{}: a round trip of {wrong} ms is not between 0 and {MAX_ROUND_TRIP_MS}",
+                        spec.name
+                    ));
+                }
             }
         }
         Ok(())
@@ -362,6 +403,7 @@ mod tests {
             [
                 "backup",
                 "proxy",
+                "network",
                 "capabilities",
                 "binlog",
                 "tde",
@@ -370,7 +412,7 @@ mod tests {
                 "large"
             ]
         );
-        assert_eq!(catalogue.choose(&[]).expect("all").len(), 7);
+        assert_eq!(catalogue.choose(&[]).expect("all").len(), 8);
         let chosen = catalogue
             .choose(&["tde".into(), "backup".into()])
             .expect("known");
@@ -412,5 +454,8 @@ mod tests {
         assert!(change("name = \"backup\"", "name = \"tde\"").contains("tde is there twice"));
         assert!(change("oltp_insert", "oltp_inset").contains("oltp_inset"));
         assert!(change("baseline = ", "baselyne = ").contains("baselyne"));
+        let far = change("round_trips_ms = [0.5", "round_trips_ms = [-0.5");
+        assert!(far.contains("-0.5 ms is not between 0 and"), "{far}");
+        assert!(change("\"text\"", "\"texts\"").contains("texts"));
     }
 }

@@ -16,6 +16,7 @@
 //! | [`experiment`], `schedule` | rounds and pairs, what counts and what is void |
 //! | [`proof`] | shows that a setting is in force |
 //! | [`server`], [`relay`], [`process`] | temporary servers, proxies, their CPU time and memory |
+//! | [`link`], [`ping`] | a network between proxy and server, and its proof |
 //! | [`driver`] | sysbench, and a driver of our own |
 //! | [`stats`], [`metric`] | medians, ratios with intervals; what is measured |
 //! | [`report`], [`compare`] | what comes out |
@@ -32,8 +33,10 @@ pub mod compare;
 pub mod driver;
 mod error;
 pub mod experiment;
+pub mod link;
 pub mod machine;
 pub mod metric;
+pub mod ping;
 pub mod process;
 mod progress;
 pub mod proof;

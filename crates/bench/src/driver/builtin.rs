@@ -1,4 +1,4 @@
-//! The driver of our own: threads with prepared statements, as fast as they can or at a given rate.
+//! The driver of our own: threads with statements, as fast as they can or at a given rate.
 //!
 //! At a given rate, a statement's time counts from the moment at which it *should* have begun.
 //! Otherwise a server that stands still would be measured once for each thread instead of once for
@@ -16,8 +16,10 @@ use std::{
 
 use mysql::{Conn, OptsBuilder, Params, prelude::Queryable};
 
-use super::{Histogram, Load, Loaded, Table};
-use crate::{error::BenchError, process::Stop, report::Series, server::Address};
+use super::{Histogram, Load, Loaded, Table, statements};
+use crate::{
+    catalogue::Statements, error::BenchError, process::Stop, report::Series, server::Address,
+};
 
 /// Deadlock, lock wait timeout, row changed since it was read: to be tried again, as sysbench does.
 const RETRIED: [u16; 3] = [1213, 1205, 1020];
@@ -124,8 +126,12 @@ impl BuiltIn {
             begin,
             stop: Arc::clone(stop),
             command: format!(
-                "built-in driver: {}, {} tables of {} rows, {} threads{rate}",
-                load.workload, load.tables, load.rows, load.threads
+                "built-in driver: {}, {}, {} tables of {} rows, {} threads{rate}",
+                load.workload,
+                load.statements.name(),
+                load.tables,
+                load.rows,
+                load.threads
             ),
         }
     }
@@ -267,7 +273,11 @@ impl Worker {
             }
             // Until it succeeds, as an application would.
             loop {
-                match iterate(&mut connection, &mut statements, &list, transaction) {
+                let prepared = match self.load.statements {
+                    Statements::Text => None,
+                    Statements::Prepared => Some(&mut statements),
+                };
+                match iterate(&mut connection, prepared, &list, transaction) {
                     Ok(()) => break,
                     Err(mysql::Error::MySqlError(error)) if RETRIED.contains(&error.code) => {
                         let _ = connection.query_drop("ROLLBACK");
@@ -296,9 +306,10 @@ impl Worker {
     }
 }
 
+/// Runs a list of statements: prepared ones, or their texts.
 fn iterate(
     connection: &mut Conn,
-    prepared: &mut HashMap<String, mysql::Statement>,
+    mut prepared: Option<&mut HashMap<String, mysql::Statement>>,
     list: &[(String, Vec<mysql::Value>)],
     transaction: bool,
 ) -> mysql::Result<()> {
@@ -306,6 +317,10 @@ fn iterate(
         connection.query_drop("BEGIN")?;
     }
     for (sql, values) in list {
+        let Some(prepared) = prepared.as_deref_mut() else {
+            connection.query_drop(statements::text(sql, values))?;
+            continue;
+        };
         if !prepared.contains_key(sql) {
             let statement = connection.prep(sql)?;
             prepared.insert(sql.clone(), statement);
@@ -318,7 +333,8 @@ fn iterate(
     Ok(())
 }
 
-fn connect(address: &Address) -> Result<Conn, BenchError> {
+/// A session over TCP.
+pub(crate) fn connect(address: &Address) -> Result<Conn, BenchError> {
     Conn::new(
         OptsBuilder::new()
             .ip_or_hostname(Some(address.host.clone()))

@@ -6,12 +6,15 @@ mod histogram;
 mod statements;
 mod sysbench;
 
+pub(crate) use builtin::connect;
 pub use builtin::{BuiltIn, Pace, Until};
 pub use histogram::Histogram;
 pub use statements::{Table, WORKLOADS, groups};
 pub use sysbench::Sysbench;
 
-use crate::{error::BenchError, process::Stop, report::Series, server::Address};
+use crate::{
+    catalogue::Statements, error::BenchError, process::Stop, report::Series, server::Address,
+};
 
 /// A load of the tables `sbtest1` … in a database.
 #[derive(Clone, Debug)]
@@ -26,6 +29,8 @@ pub struct Load {
     pub rows: u32,
     /// Sessions at once.
     pub threads: u32,
+    /// How its statements travel.
+    pub statements: Statements,
     /// How long.
     pub seconds: f64,
     /// That many transactions instead, however long they take; 0: by time.

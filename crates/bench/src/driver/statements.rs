@@ -188,6 +188,18 @@ impl Table {
     }
 }
 
+/// A statement with its values in the place of the question marks. None of ours has one in a text.
+pub fn text(sql: &str, values: &[mysql::Value]) -> String {
+    let mut values = values.iter();
+    let mut parts = sql.split('?');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text += &values.next().map_or_else(String::new, |v| v.as_sql(false));
+        text += part;
+    }
+    text
+}
+
 /// Groups of eleven digits with hyphens between them, as sysbench fills its texts.
 pub fn groups(rng: &mut impl Rng, count: usize) -> String {
     let groups: Vec<String> = (0..count)
@@ -212,6 +224,12 @@ mod tests {
             }
         }
         assert!(table.iteration("other", &mut rng).is_none());
+        let values = ["a'b".into(), 7.into()];
+        assert_eq!(
+            text("UPDATE t SET c=? WHERE id=?", &values),
+            r"UPDATE t SET c='a\'b' WHERE id=7"
+        );
+        assert_eq!(text("BEGIN", &[]), "BEGIN");
         assert_eq!(groups(&mut rng, 10).len(), 119);
     }
 }

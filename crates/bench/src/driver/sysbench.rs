@@ -12,6 +12,7 @@ use std::{
 
 use super::{Load, Loaded, statements::own_select};
 use crate::{
+    catalogue::Statements,
     error::BenchError,
     machine::version_of,
     process::{self, Stop, find_program},
@@ -73,7 +74,10 @@ impl Sysbench {
                 &seconds,
                 &events,
                 "--rand-type=uniform",
-                "--db-ps-mode=auto",
+                match load.statements {
+                    Statements::Text => "--db-ps-mode=disable",
+                    Statements::Prepared => "--db-ps-mode=auto",
+                },
                 "--report-interval=1",
                 "--percentile=95",
                 "--histogram=on",

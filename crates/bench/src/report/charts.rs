@@ -6,7 +6,10 @@ use super::{
     Group, Scenario, Variant,
     svg::{Axis, Bar, Line, Point, bars, lines},
 };
-use crate::metric::{METRICS, Metric, metric_of};
+use crate::{
+    metric::{METRICS, Metric, metric_of},
+    scenario::ROUND_TRIP,
+};
 
 /// How many charts of single runs over time a scenario may have.
 const OVER_TIME: usize = 6;
@@ -15,7 +18,15 @@ const BY_THREADS: [&str; 3] = ["queries_per_s", "latency_p95_ms", "relay_memory_
 
 /// All charts of a scenario, as figures.
 pub fn charts(scenario: &Scenario) -> Vec<String> {
-    let mut charts = by_axis(scenario, "threads", "threads");
+    let mut charts = by_axis(
+        scenario,
+        ROUND_TRIP,
+        "round trip between proxy and server, ms",
+    );
+    // Those by threads would be a hundred more, and the tables have them.
+    if charts.is_empty() {
+        charts.extend(by_axis(scenario, "threads", "threads"));
+    }
     charts.extend(by_axis(scenario, "updates a second", "updates a second"));
     if charts.is_empty() {
         charts.extend(scenario.groups.iter().filter_map(as_bars));
@@ -66,6 +77,7 @@ fn by_axis(scenario: &Scenario, parameter: &str, x_label: &str) -> Vec<String> {
                 .iter()
                 .filter_map(|name| metric_of(name))
                 .collect(),
+            ROUND_TRIP => metric_of("queries_per_s").into_iter().collect(),
             _ => ["seconds", "stall_ms", "load_kept"]
                 .iter()
                 .filter_map(|name| metric_of(name))
@@ -189,4 +201,20 @@ fn last_series(variant: &Variant, name: &str) -> Option<Vec<Point>> {
             })
             .collect()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::matrix::tests::two_distances;
+
+    #[test]
+    fn distances_are_an_axis() {
+        let drawn = charts(&two_distances());
+        assert_eq!(drawn.len(), 1, "one load, one metric");
+        assert!(drawn[0].contains("round trip between proxy and server, ms"));
+        for line in ["HAProxy", "direct", "protected"] {
+            assert!(drawn[0].contains(line), "{line}");
+        }
+    }
 }

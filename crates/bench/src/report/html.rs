@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{
     Group, Report, Scenario, Status, Variant, change, charts::charts, decision, figure,
-    markdown::ratio_text, reference::references, svg::escape,
+    markdown::ratio_text, matrix::matrices, reference::references, svg::escape,
 };
 use crate::{
     metric::{Better, Column, METRICS, Metric},
@@ -158,6 +158,28 @@ fn section(number: usize, scenario: &Scenario) -> String {
     let drawn = charts(scenario);
     if !drawn.is_empty() {
         let _ = write!(text, "<div class='charts'>{}</div>", drawn.concat());
+    }
+    for table in matrices(scenario) {
+        let _ = write!(
+            text,
+            "<h3>{}</h3><div class='scroll'><table><thead><tr>",
+            escape(&table.title)
+        );
+        for head in &table.head {
+            let _ = write!(text, "<th>{}</th>", escape(head));
+        }
+        text += "</tr></thead><tbody>";
+        for row in &table.rows {
+            text += "<tr>";
+            for (n, cell) in row.iter().enumerate() {
+                let _ = match n {
+                    0 => write!(text, "<th scope='row'>{}</th>", escape(cell)),
+                    _ => write!(text, "<td>{}</td>", escape(cell)),
+                };
+            }
+            text += "</tr>";
+        }
+        text += "</tbody></table></div>";
     }
     for (n, group) in scenario.groups.iter().enumerate() {
         let open = if n == 0 { " open" } else { "" };
@@ -392,7 +414,12 @@ mod tests {
 
     #[test]
     fn every_element_is_closed() {
-        let page = html(&sample());
+        let mut report = sample();
+        report
+            .scenarios
+            .push(crate::report::matrix::tests::two_distances());
+        let page = html(&report);
+        assert!(page.contains("<h3>protected: throughput relative to HAProxy</h3>"));
         let mut open: Vec<&str> = Vec::new();
         let body = page.split("<body>").nth(1).expect("a body");
         let body = body.split("<script>").next().expect("before the script");

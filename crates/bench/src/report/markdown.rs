@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Report, Scenario, Status, decision, figure, reference::references};
+use super::{Report, Scenario, Status, decision, figure, matrix::matrices, reference::references};
 use crate::{
     metric::{Column, METRICS},
     stats::{Ratio, Verdict},
@@ -75,6 +75,19 @@ fn section(scenario: &Scenario) -> String {
             scenario.reason.as_deref().unwrap_or("ended early")
         );
     }
+    for table in matrices(scenario) {
+        let _ = write!(
+            text,
+            "\n### {}\n\n| {} |\n|{}\n",
+            table.title,
+            table.head.join(" | "),
+            "---|".repeat(table.head.len())
+        );
+        for row in &table.rows {
+            let cells: Vec<String> = row.iter().map(|text| cell(text)).collect();
+            let _ = writeln!(text, "| {} |", cells.join(" | "));
+        }
+    }
     for group in &scenario.groups {
         let metrics: Vec<_> = METRICS
             .iter()
@@ -143,7 +156,7 @@ fn section(scenario: &Scenario) -> String {
 }
 
 /// Metrics that a table on paper has room for; `report.json` has all.
-const SHOWN: [&str; 12] = [
+const SHOWN: [&str; 13] = [
     "errors",
     "queries_per_s",
     "mb_per_s",
@@ -151,6 +164,7 @@ const SHOWN: [&str; 12] = [
     "latency_p95_ms",
     "stall_ms",
     "load_kept",
+    "round_trips",
     "cpu_us",
     "cpu_s",
     "relay_memory_mib",
@@ -189,7 +203,11 @@ mod tests {
     fn tables_are_whole() {
         let mut report = sample();
         report.scenarios[0].groups[0].variants[1].label = "zstd | openssl".into();
+        report
+            .scenarios
+            .push(crate::report::matrix::tests::two_distances());
         let text = markdown(&report);
+        assert!(text.contains("### protected: throughput relative to HAProxy"));
         assert!(text.contains("zstd \\| openssl"), "{text}");
         assert!(
             text.contains("1 runs void: the setting was not in force"),

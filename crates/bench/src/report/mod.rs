@@ -19,6 +19,7 @@ mod figures;
 mod files;
 mod html;
 mod markdown;
+mod matrix;
 mod reference;
 mod svg;
 mod terminal;

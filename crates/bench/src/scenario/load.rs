@@ -1,11 +1,11 @@
-//! Workloads on tables: paths to a server, settings of servers, numbers of threads.
+//! Workloads on tables: paths to a server, settings of servers, numbers of threads, how far the
+//! server is.
 //!
-//! Variants with the same server settings share a server; others run side by side and are loaded in
-//! turns. Every variant has a database of its own, filled anew in every round.
+//! Variants are loaded in turns. Every variant has a database of its own, filled anew in every
+//! round. What they run on is prepared by [`super::sides`].
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
     sync::atomic::Ordering,
     thread,
     time::{Duration, Instant},
@@ -14,18 +14,19 @@ use std::{
 use super::{
     Setting, Watch,
     companion::Companion,
-    configuration, database, parameters, relay,
-    replica::{CATCH_UP_SECONDS, attach_replica, catch_up},
+    network::{LinkWatch, ROUND_TRIP, prove, set},
+    parameters,
+    replica::{CATCH_UP_SECONDS, catch_up},
+    sides::{Side, Sides, Way},
 };
 use crate::{
-    catalogue::{Extent, Path, Spec, VariantSpec},
+    catalogue::{Extent, Spec, Statements},
     driver::{Load, Loaded},
     error::BenchError,
     experiment::{Experiment, GroupPlan, Measured, VariantPlan},
     proof,
-    relay::{Relay, SCRATCH_USER},
     report::{Proof, ServerInfo},
-    server::{Address, Configuration, Family, Private, Server, Session},
+    server::{Family, Server, Session},
 };
 
 /// What a server may have left to purge when a run begins; some of it is only removed once more is
@@ -38,39 +39,25 @@ pub struct LoadExperiment<'a> {
     setting: &'a Setting<'a>,
     spec: &'a Spec,
     extent: &'a Extent,
-    places: Vec<Place>,
-    variants: Vec<Side>,
-    /// The scratch engine of the relays that have one.
-    engine: Option<Private>,
+    sides: Sides<'a>,
     groups: Vec<Cell>,
     info: Option<ServerInfo>,
 }
 
-/// A server, with its replica if it has one.
-struct Place {
-    configuration: Configuration,
-    companion: Option<Companion>,
-    // Ended first: it would look for its source.
-    replica: Option<Private>,
-    server: Server,
-    pool_mib: Option<u32>,
-}
-
-/// A variant that may be run.
-struct Side {
-    spec: VariantSpec,
-    unavailable: Option<String>,
-    place: usize,
-    relay: Option<Relay>,
-    address: Option<Address>,
-    database: String,
-    bytes_per_row: Option<f64>,
-}
-
+/// A comparison.
 struct Cell {
     workload: String,
     threads: u32,
     pool_mib: Option<u32>,
+    statements: Option<Statements>,
+    round_trip_ms: Option<f64>,
+}
+
+impl Cell {
+    /// Whether the load goes over the link.
+    fn is_far(&self) -> bool {
+        self.round_trip_ms.is_some_and(|ms| ms > 0.0)
+    }
 }
 
 impl<'a> LoadExperiment<'a> {
@@ -80,136 +67,27 @@ impl<'a> LoadExperiment<'a> {
         spec: &'a Spec,
         extent: &'a Extent,
     ) -> Result<Self, BenchError> {
-        let mut experiment = Self {
-            setting,
-            spec,
-            extent,
-            places: Vec::new(),
-            variants: Vec::new(),
-            engine: None,
-            groups: groups(extent),
-            info: None,
-        };
-        for variant in &spec.variants {
-            match (variant.path, setting.peers) {
-                (Path::Peer, []) => experiment.add(variant.clone(), None)?,
-                (Path::Peer, peers) => {
-                    for (name, dsn) in peers {
-                        let peer = VariantSpec {
-                            name: format!("peer-{name}"),
-                            label: format!("{name} (--peer)"),
-                            ..variant.clone()
-                        };
-                        experiment.add(peer, Some(dsn.address().clone()))?;
-                    }
-                }
-                _ => experiment.add(variant.clone(), None)?,
-            }
-        }
-        if let Some(place) = experiment.places.first() {
+        let sides = Sides::prepare(setting, spec, extent)?;
+        let mut info = None;
+        if let Some(place) = sides.places.first() {
             let mut settings = place.configuration.options.clone();
             if setting.given.is_none() {
                 settings.push("--innodb-buffer-pool-size=256M".into());
                 settings.push("--innodb-flush-log-at-trx-commit=2".into());
             }
-            experiment.info = Some(place.server.info(settings)?);
+            info = Some(place.server.info(settings)?);
         }
-        Ok(experiment)
+        Ok(Self {
+            setting,
+            spec,
+            extent,
+            sides,
+            groups: groups(extent),
+            info,
+        })
     }
 
-    fn add(&mut self, variant: VariantSpec, peer: Option<Address>) -> Result<(), BenchError> {
-        let mut unavailable = self.setting.unavailable(&variant);
-        if variant.path == Path::Peer && peer.is_none() {
-            unavailable = Some("no other proxy was named with --peer NAME=DSN".into());
-        }
-        let database = database(&variant.name);
-        let mut side = Side {
-            spec: variant,
-            unavailable,
-            place: 0,
-            relay: None,
-            address: None,
-            database,
-            bytes_per_row: None,
-        };
-        if side.unavailable.is_none() {
-            side.place = self.place(&side.spec)?;
-            let server = self.places[side.place].server.address().clone();
-            let scratch = match side.spec.scratch {
-                true => self.engine()?,
-                false => None,
-            };
-            let (setting, scratch) = (self.setting, scratch.as_deref());
-            let (relay, address) = relay(setting, &side.spec, &server, &side.database, scratch)?;
-            side.relay = relay;
-            side.address = Some(peer.unwrap_or(address));
-        }
-        self.variants.push(side);
-        Ok(())
-    }
-
-    /// The socket of the scratch engine, a private server; none where no server program is
-    /// installed.
-    fn engine(&mut self) -> Result<Option<PathBuf>, BenchError> {
-        let Setting {
-            workshop, family, ..
-        } = *self.setting;
-        if workshop.program(family).is_none() {
-            return Ok(None);
-        }
-        let engine = match self.engine.take() {
-            Some(engine) => engine,
-            None => {
-                let account = format!("'{SCRATCH_USER}'@'localhost'");
-                let setup = [
-                    format!("CREATE USER {account}"),
-                    format!("GRANT ALL PRIVILEGES ON *.* TO {account}"),
-                ];
-                let configuration = Configuration {
-                    setup: setup.into(),
-                    ..Configuration::default()
-                };
-                Private::start(workshop, family, &configuration)?
-            }
-        };
-        let socket = engine.socket();
-        self.engine = Some(engine);
-        Ok(Some(socket))
-    }
-
-    /// The server for a variant; started if there is none with its settings.
-    fn place(&mut self, variant: &VariantSpec) -> Result<usize, BenchError> {
-        let configuration = configuration(self.spec, Some(variant), self.setting.family);
-        let shared = self.places.iter().position(|place| {
-            place.configuration == configuration && place.companion.is_none() && !self.spec.grows
-        });
-        if let (Some(place), None) = (shared, &variant.beside) {
-            return Ok(place);
-        }
-        let server = self.setting.server(self.spec, Some(variant))?;
-        let replica = match (&server, self.spec.replica) {
-            (Server::Private(source), true) => Some(attach_replica(self.setting.workshop, source)?),
-            _ => None,
-        };
-        let companion = match &variant.beside {
-            None => None,
-            Some(arguments) => Some(Companion::start(
-                self.setting.workshop,
-                server.address(),
-                arguments,
-            )?),
-        };
-        self.places.push(Place {
-            configuration,
-            companion,
-            server,
-            replica,
-            pool_mib: None,
-        });
-        Ok(self.places.len() - 1)
-    }
-
-    fn load(&self, side: &Side, cell: &Cell, seconds: f64) -> Load {
+    fn load(&self, way: &Way, cell: &Cell, seconds: f64) -> Load {
         let Extent {
             tables,
             rows,
@@ -231,10 +109,11 @@ impl<'a> LoadExperiment<'a> {
         };
         Load {
             workload: cell.workload.clone(),
-            database: side.database.clone(),
+            database: way.database.clone(),
             tables,
             rows,
             threads: cell.threads,
+            statements: cell.statements.unwrap_or_default(),
             seconds,
             events,
         }
@@ -245,7 +124,7 @@ impl<'a> LoadExperiment<'a> {
     fn settled(&self) -> Result<Proof, BenchError> {
         let begin = Instant::now();
         let mut left = 0;
-        for place in &self.places {
+        for place in &self.sides.places {
             let mut session = place.server.session()?;
             loop {
                 left = to_purge(&mut session, self.setting.family)?;
@@ -269,42 +148,53 @@ impl<'a> LoadExperiment<'a> {
         })
     }
 
-    fn proofs(&self, side: &Side, when: &str) -> Result<Vec<Proof>, BenchError> {
-        let server = &self.places[side.place].server;
+    fn proofs(&self, side: &Side, way: &Way, when: &str) -> Result<Vec<Proof>, BenchError> {
+        let server = &self.sides.places[side.place].server;
         let mut session = server.session()?;
         let setting = side.spec.setting(self.setting.family);
-        let mut proofs = proof::status(&mut session, setting, &side.database, when)?;
+        let mut proofs = proof::status(&mut session, setting, &way.database, when)?;
         proofs.extend(proof::columns(
             &mut session,
-            &side.database,
+            &way.database,
             "sbtest1",
             &side.spec,
         )?);
         if let (Some(canary), Some(found)) = (self.spec.canary, side.spec.canary_found) {
-            proofs.push(proof::canary(server, canary, &side.database, found, when)?);
+            proofs.push(proof::canary(server, canary, &way.database, found, when)?);
         }
         Ok(proofs)
     }
 }
 
 fn groups(extent: &Extent) -> Vec<Cell> {
-    let pools: Vec<Option<u32>> = match extent.pool_mib.as_slice() {
-        [] => vec![None],
-        pools => pools.iter().copied().map(Some).collect(),
-    };
+    let pools = each(&extent.pool_mib);
     let mut groups = Vec::new();
-    for pool_mib in pools {
-        for workload in &extent.workloads {
-            for threads in &extent.threads {
-                groups.push(Cell {
-                    workload: workload.clone(),
-                    threads: *threads,
-                    pool_mib,
-                });
+    for round_trip_ms in each(&extent.round_trips_ms) {
+        for pool_mib in &pools {
+            for workload in &extent.workloads {
+                for statements in each(&extent.statements) {
+                    for threads in &extent.threads {
+                        groups.push(Cell {
+                            workload: workload.clone(),
+                            threads: *threads,
+                            pool_mib: *pool_mib,
+                            statements,
+                            round_trip_ms,
+                        });
+                    }
+                }
             }
         }
     }
     groups
+}
+
+/// Each of a list, or once nothing.
+fn each<T: Copy>(list: &[T]) -> Vec<Option<T>> {
+    match list {
+        [] => vec![None],
+        list => list.iter().copied().map(Some).collect(),
+    }
 }
 
 impl Experiment for LoadExperiment<'_> {
@@ -318,7 +208,8 @@ impl Experiment for LoadExperiment<'_> {
 
     fn groups(&self) -> Vec<GroupPlan> {
         let variants: Vec<VariantPlan> = self
-            .variants
+            .sides
+            .sides
             .iter()
             .map(|side| {
                 let mut settings = side.spec.setting(self.setting.family).options.clone();
@@ -333,6 +224,16 @@ impl Experiment for LoadExperiment<'_> {
                 }
             })
             .collect();
+        // A relay that is not installed cannot be compared with; a direct connection always can.
+        let is_there = |v: &&VariantPlan| v.unavailable.is_none();
+        let named = |v: &&VariantPlan| v.name == self.spec.baseline;
+        let baseline = match variants.iter().find(named).filter(is_there) {
+            Some(variant) => variant.name.clone(),
+            None => variants
+                .iter()
+                .find(is_there)
+                .map_or_else(|| self.spec.baseline.clone(), |v| v.name.clone()),
+        };
         self.groups
             .iter()
             .map(|cell| {
@@ -344,7 +245,16 @@ impl Experiment for LoadExperiment<'_> {
                     ("workload", cell.workload.clone()),
                     ("threads", cell.threads.to_string()),
                 ];
-                let mut label = format!("{}, {threads}", cell.workload);
+                let mut label = cell.workload.clone();
+                if let Some(statements) = cell.statements {
+                    list.push(("statements", statements.name().into()));
+                    label += &format!(", {}", statements.name());
+                }
+                label += &format!(", {threads}");
+                if let Some(ms) = cell.round_trip_ms {
+                    list.push((ROUND_TRIP, ms.to_string()));
+                    label += &format!(", {ms} {ROUND_TRIP}");
+                }
                 if let Some(pool) = cell.pool_mib {
                     list.push(("buffer pool", format!("{pool} MiB")));
                     label += &format!(", {pool} MiB buffer pool");
@@ -352,7 +262,7 @@ impl Experiment for LoadExperiment<'_> {
                 GroupPlan {
                     label,
                     parameters: parameters(&list),
-                    baseline: self.spec.baseline.clone(),
+                    baseline: baseline.clone(),
                     variants: variants.clone(),
                 }
             })
@@ -360,31 +270,35 @@ impl Experiment for LoadExperiment<'_> {
     }
 
     fn begin_round(&mut self, _round: usize) -> Result<(), BenchError> {
-        for n in 0..self.variants.len() {
-            let side = &self.variants[n];
-            let Some(address) = side.address.clone() else {
+        // Tables are filled without a delay.
+        set(&self.sides.places, 0.0)?;
+        for n in 0..self.sides.sides.len() {
+            let side = &self.sides.sides[n];
+            let server = &self.sides.places.get(side.place);
+            let Some(server) = server.map(|place| &place.server) else {
                 continue;
             };
-            let server = &self.places[side.place].server;
-            let mut session = server.session()?;
-            session.run(&format!("DROP DATABASE IF EXISTS `{}`", side.database))?;
-            session.run(&format!("CREATE DATABASE `{}`", side.database))?;
-            let cell = &self.groups[0];
-            let load = self.load(side, cell, 0.0);
-            self.setting
-                .driver
-                .prepare(&address, &load, &self.setting.workshop.stop)?;
-            if self.spec.canary.is_some() {
-                proof::prepare_canary(&mut session, &side.database)?;
+            let mut file = None;
+            for way in side.ways() {
+                let mut session = server.session()?;
+                session.run(&format!("DROP DATABASE IF EXISTS `{}`", way.database))?;
+                session.run(&format!("CREATE DATABASE `{}`", way.database))?;
+                let load = self.load(way, &self.groups[0], 0.0);
+                self.setting
+                    .driver
+                    .prepare(&way.address, &load, &self.setting.workshop.stop)?;
+                if self.spec.canary.is_some() {
+                    proof::prepare_canary(&mut session, &way.database)?;
+                }
+                file = server
+                    .data()
+                    .map(|data| data.join(&way.database).join("sbtest1.ibd"));
             }
-            let file = server
-                .data()
-                .map(|data| data.join(&side.database).join("sbtest1.ibd"));
             let size = file
                 .and_then(|file| file.metadata().ok())
                 .map(|file| file.len());
             // The first extents of a file are there whatever is in it.
-            self.variants[n].bytes_per_row = size
+            self.sides.sides[n].bytes_per_row = size
                 .filter(|_| self.extent.rows >= 5000)
                 .map(|size| size as f64 / f64::from(self.extent.rows));
         }
@@ -392,10 +306,12 @@ impl Experiment for LoadExperiment<'_> {
     }
 
     fn begin_group(&mut self, group: usize) -> Result<(), BenchError> {
-        let Some(pool) = self.groups[group].pool_mib else {
+        let cell = &self.groups[group];
+        set(&self.sides.places, cell.round_trip_ms.unwrap_or_default())?;
+        let Some(pool) = cell.pool_mib else {
             return Ok(());
         };
-        for place in &mut self.places {
+        for place in &mut self.sides.places {
             if place.pool_mib != Some(pool) {
                 resize_pool(&place.server, pool)?;
                 place.pool_mib = Some(pool);
@@ -410,25 +326,38 @@ impl Experiment for LoadExperiment<'_> {
         variant: usize,
         round: usize,
     ) -> Result<Measured, BenchError> {
-        let (side, cell) = (&self.variants[variant], &self.groups[group]);
-        let place = &self.places[side.place];
-        let address = side.address.as_ref().ok_or(BenchError::Interrupted)?;
+        let (side, cell) = (&self.sides.sides[variant], &self.groups[group]);
+        let place = &self.sides.places[side.place];
+        let way = side.way(cell.is_far()).ok_or(BenchError::Interrupted)?;
         let stop = &self.setting.workshop.stop;
         if round == 0 && self.extent.warmup > 0.0 && self.extent.insert_events == 0 {
-            let load = self.load(side, cell, self.extent.warmup);
-            self.setting.driver.run(address, &load, stop)?;
+            let load = self.load(way, cell, self.extent.warmup);
+            self.setting.driver.run(&way.address, &load, stop)?;
         }
-        let mut proofs = self.proofs(side, "before")?;
+        let mut proofs = self.proofs(side, way, "before")?;
         if self.spec.grows {
             proofs.push(self.settled()?);
         }
-        let load = self.load(side, cell, self.extent.seconds);
+        let mut pings = Vec::new();
+        if let Some(ms) = cell.round_trip_ms {
+            pings.push(prove(place, ms, "before", &mut proofs)?);
+        }
+        let load = self.load(way, cell, self.extent.seconds);
         let written = place.companion.as_ref().map(Companion::bytes);
-        let watch = Watch::start(&place.server, side.relay.as_ref());
-        let loaded = self.setting.driver.run(address, &load, stop)?;
+        let link = place.link.as_ref().map(LinkWatch::start);
+        let watch = Watch::start(&place.server, way.relay.as_ref());
+        let loaded = self.setting.driver.run(&way.address, &load, stop)?;
         let mut metrics = metrics_of(&loaded);
         let mut series = loaded.series.clone();
         watch.end(loaded.queries, &mut metrics, &mut series, &mut proofs);
+        if let Some(link) = link {
+            link.end(cell.is_far(), loaded.queries, &mut metrics, &mut proofs);
+        }
+        if let Some(ms) = cell.round_trip_ms {
+            pings.push(prove(place, ms, "after", &mut proofs)?);
+            let mean = pings.iter().sum::<f64>() / pings.len() as f64;
+            metrics.insert("ping_ms".into(), mean);
+        }
         if let Some(replica) = &place.replica {
             let seconds = catch_up(&place.server, replica)?;
             proofs.push(Proof {
@@ -442,7 +371,7 @@ impl Experiment for LoadExperiment<'_> {
         if let (Some(companion), Some(before)) = (&place.companion, written) {
             proofs.push(companion.proof(before));
         }
-        proofs.extend(self.proofs(side, "after")?);
+        proofs.extend(self.proofs(side, way, "after")?);
         metrics.extend(
             side.bytes_per_row
                 .map(|bytes| ("bytes_per_row".to_owned(), bytes)),
@@ -453,22 +382,6 @@ impl Experiment for LoadExperiment<'_> {
             proofs,
             command: loaded.command,
         })
-    }
-}
-
-impl Drop for LoadExperiment<'_> {
-    fn drop(&mut self) {
-        // Relays before the servers behind them; and a given server keeps nothing of ours.
-        for side in &mut self.variants {
-            side.relay = None;
-            if side.unavailable.is_some() {
-                continue;
-            }
-            let server = &self.places[side.place].server;
-            if let (Server::Given(_), Ok(mut session)) = (server, server.session()) {
-                let _ = session.attempt(&format!("DROP DATABASE IF EXISTS `{}`", side.database));
-            }
-        }
     }
 }
 

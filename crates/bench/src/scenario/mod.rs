@@ -4,12 +4,15 @@ mod backup;
 mod companion;
 mod functions;
 mod load;
+mod network;
 mod replica;
+mod sides;
 mod table_change;
 
 pub use backup::Backup;
 pub use functions::Functions;
 pub use load::LoadExperiment;
+pub use network::ROUND_TRIP;
 pub use table_change::TableChange;
 
 use std::collections::BTreeMap;
@@ -186,12 +189,26 @@ pub fn estimate(spec: &Spec, extent: &Extent, variants: usize) -> f64 {
     match spec.kind {
         Kind::Backup => variants * rounds * 2.0 * (extent.mib as f64 / 120.0 + 0.1),
         Kind::Load => {
-            let groups = (extent.workloads.len() * extent.threads.len()) as f64
-                * extent.pool_mib.len().max(1) as f64;
+            let trips = &extent.round_trips_ms;
+            let groups = [
+                extent.workloads.len(),
+                extent.threads.len(),
+                extent.pool_mib.len().max(1),
+                extent.statements.len().max(1),
+                trips.len().max(1),
+            ]
+            .iter()
+            .product::<usize>() as f64;
+            // Near and far tables; pings before and after each run.
+            let ways = match trips.contains(&0.0) && trips.len() > 1 {
+                true => 2.0,
+                false => 1.0,
+            };
+            let pings = if trips.is_empty() { 0.0 } else { 0.2 };
             let turns = if spec.grows { rounds } else { 1.0 };
             let inserts = turns * extent.insert_events as f64 / 10_000.0;
             5.0 + variants
-                * (rounds * (fill + groups * (extent.seconds + 0.2))
+                * (rounds * (ways * fill + groups * (extent.seconds + 0.2 + pings))
                     + groups * extent.warmup
                     + inserts)
         }

@@ -15,7 +15,7 @@ use std::{
 
 use super::{Setting, database, parameters};
 use crate::{
-    catalogue::{Extent, Spec, VariantSpec},
+    catalogue::{Extent, Spec, Statements, VariantSpec},
     driver::{BuiltIn, Load, Pace, Until},
     error::BenchError,
     experiment::{Experiment, GroupPlan, Measured, VariantPlan},
@@ -68,6 +68,7 @@ impl<'a> TableChange<'a> {
             tables: 1,
             rows: self.extent.rows,
             threads: self.extent.threads.first().copied().unwrap_or(4),
+            statements: Statements::Prepared,
             seconds: 0.0,
             events: 0,
         }
