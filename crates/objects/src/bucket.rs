@@ -77,7 +77,7 @@ impl Bucket {
                 ask.query.insert(0, ("continuation-token", token));
             }
             let answer = self.client.ask(&ask, None)?;
-            let root = self.document(&ask, &answer, "ListBucketResult")?;
+            let root = self.document(&ask, &answer, "ListBucket")?;
             for found in root.all("Contents") {
                 objects.extend(self.listed(found));
             }
@@ -103,8 +103,9 @@ impl Bucket {
         })
     }
 
+    /// The document whose name begins so: not all stores end it as AWS does.
     fn document(&self, ask: &Ask<'_>, answer: &Answer, name: &str) -> Result<Element, Fault> {
-        let root = Element::parse(&answer.body).filter(|root| root.name == name);
+        let root = Element::parse(&answer.body).filter(|root| root.name.starts_with(name));
         root.ok_or_else(|| self.client.odd(ask, "it is another document"))
     }
 
@@ -130,7 +131,7 @@ impl Bucket {
                 ask.query = vec![("prefix", &self.prefix), ("uploads", "")];
             }
             let answer = self.client.ask(&ask, None)?;
-            let root = self.document(&ask, &answer, "ListMultipartUploadsResult")?;
+            let root = self.document(&ask, &answer, "ListMultipartUploads")?;
             for upload in root.all("Upload") {
                 let (Some(key), Some(id)) = (upload.text_of("Key"), upload.text_of("UploadId"))
                 else {
@@ -169,7 +170,7 @@ impl Bucket {
             }
             ask.query.push(("uploadId", &upload.id));
             let answer = self.client.ask(&ask, None)?;
-            let root = self.document(&ask, &answer, "ListPartsResult")?;
+            let root = self.document(&ask, &answer, "ListParts")?;
             let times = root
                 .all("Part")
                 .filter_map(|part| time(part.text_of("LastModified")?));

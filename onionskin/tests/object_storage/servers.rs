@@ -29,6 +29,8 @@ const IDENTITIES: &str = r#"{"identities": [
     {"name": "reader", "credentials": [{"accessKey": "KEY3", "secretKey": "SECRET3"}],
      "actions": ["Read:backups", "List:backups"]}]}"#;
 
+const SIGNED: &str = "Authorization: AWS4-HMAC-SHA256 Credential=KEY1/20261130/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0\r\n";
+
 /// A server that runs until it is dropped.
 pub struct S3 {
     which: Which,
@@ -118,9 +120,10 @@ impl S3 {
         }
     }
 
-    /// A request of a program that does not sign, which moto lets through.
+    /// A request that says who signed it, and is not signed, which moto lets through.
     pub fn raw(&self, method: &str, target: &str, headers: &str, body: &[u8]) -> String {
-        let said = request(self.port, method, target, headers, body);
+        let headers = format!("{SIGNED}{headers}");
+        let said = request(self.port, method, target, &headers, body);
         assert!(said.starts_with("HTTP/1.1 2"), "{method} {target}: {said}");
         said
     }
