@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use rand::RngExt;
 use rusty_s3::{Method, signing::sign};
 use ureq::{
-    Agent,
-    http::{HeaderMap, Request},
+    Agent, AsSendBody, Body,
+    http::{HeaderMap, Request, Response},
 };
 use zeroize::Zeroizing;
 
@@ -211,29 +211,30 @@ impl Client {
         let whole = 2 * ask.idle + Duration::from_secs(moved / SLOWEST);
         // A PUT or POST without content says so; the others have none.
         let sent = match ask.method {
-            Method::Put | Method::Post => request.body(ask.body).map(|request| {
-                let request = self.agent.configure_request(request);
-                let request = request.timeout_per_read(Some(ask.idle));
-                let request = request.timeout_per_write(Some(ask.idle));
-                self.agent.run(request.timeout_global(Some(whole)).build())
-            }),
-            _ => request.body(()).map(|request| {
-                let request = self.agent.configure_request(request);
-                let request = request.timeout_per_read(Some(ask.idle));
-                let request = request.timeout_per_write(Some(ask.idle));
-                self.agent.run(request.timeout_global(Some(whole)).build())
-            }),
+            Method::Put | Method::Post => request.body(ask.body).map(|r| self.send(r, ask, whole)),
+            _ => request.body(()).map(|r| self.send(r, ask, whole)),
         };
         let sent = sent.map_err(|_| Failed::lasting(self.odd(ask, "a request that is none")))?;
         let answer = sent.map_err(|error| self.unreached(error))?;
         self.read(ask, answer)
     }
 
-    fn read(
+    fn send<B: AsSendBody>(
         &self,
+        request: Request<B>,
         ask: &Ask<'_>,
-        mut answer: ureq::http::Response<ureq::Body>,
-    ) -> Result<Answer, Failed> {
+        whole: Duration,
+    ) -> Result<Response<Body>, ureq::Error> {
+        let request = self.agent.configure_request(request);
+        let request = request
+            .timeout_per_read(Some(ask.idle))
+            .timeout_per_write(Some(ask.idle))
+            .timeout_global(Some(whole))
+            .build();
+        self.agent.run(request)
+    }
+
+    fn read(&self, ask: &Ask<'_>, mut answer: Response<Body>) -> Result<Answer, Failed> {
         let status = answer.status().as_u16();
         let headers = answer.headers().clone();
         let is_good = (200..300).contains(&status);
@@ -350,6 +351,11 @@ impl Client {
                     })
                 }
             }
+            // Without a body, this may be a token that has ended.
+            (400, "") if ask.method == Method::Head => Failed {
+                key_refused: true,
+                ..Failed::lasting(failing(code))
+            },
             // What was sent has been changed on the way, or came too slowly.
             (
                 400,

@@ -131,10 +131,7 @@ impl Object {
         }
         self.ahead = None;
         // Near the end, all of the end: a trailer is read before the footer before it.
-        let from = at.min(
-            len.saturating_sub(LOOK)
-                .max(self.ends.first().map_or(0, Window::end).min(at)),
-        );
+        let from = at.min(len.saturating_sub(LOOK));
         let size = LOOK.max(wanted as u64 + (at - from)).min(PIECE);
         self.current = Some(self.source.fetch(from, size.min(len - from))?);
         Ok(())
