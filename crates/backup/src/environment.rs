@@ -12,8 +12,8 @@ const OURS: [&str; 5] = [
 ];
 
 /// Takes everything that is ours out of the environment of `command`: the passphrase of the keys
-/// may be in it, or the folder in which systemd keeps it, or the password of another server, or what opens
-/// an object store.
+/// may be in it, or the folder in which systemd keeps it, or the password of another server, or
+/// what opens an object store.
 pub fn without_ours(command: &mut Command) {
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();

@@ -57,7 +57,7 @@ pub enum Fault {
         bucket: String,
     },
     /// The bucket is in another region.
-    #[error("bucket {bucket} is not in region {region}{}", there.as_ref().map_or_else(|| ": set AWS_REGION to the one where it is".into(), |there| format!(" but in {there}: set AWS_REGION={there}")))]
+    #[error("bucket {bucket} is not in region {region}{}", found_in(there.as_deref()))]
     Region {
         /// Its name.
         bucket: String,
@@ -136,6 +136,13 @@ pub enum Fault {
     /// More than the format of S3 has room for.
     #[error("the stream is too long for one object")]
     TooLong,
+}
+
+fn found_in(there: Option<&str>) -> String {
+    match there {
+        Some(there) => format!(" but in {there}: set AWS_REGION={there}"),
+        None => ": set AWS_REGION to the one where it is".into(),
+    }
 }
 
 fn tried(tries: u32) -> String {

@@ -7,13 +7,13 @@
 //! # Whose object it is
 //!
 //! The object is made under the condition that there is none of its name. Where the answer to that
-//! is lost, nobody knows what came of it, and asking again says that there is one: ours, or somebody
-//! else's. So an object bears a random mark in its metadata, and is asked for it.
+//! is lost, nobody knows what came of it, and asking again says that there is one: ours, or
+//! somebody else's. So an object bears a random mark in its metadata, and is asked for it.
 //!
 //! # Parts
 //!
-//! S3 has room for 10,000 parts, and each is held in memory until it is stored, since it may have to
-//! be sent again. So they grow:
+//! S3 has room for 10,000 parts, and each is held in memory until it is stored, since it may have
+//! to be sent again. So they grow:
 //!
 //! | the stream is longer than | parts in MiB | at once |
 //! |---|---|---|
