@@ -159,6 +159,12 @@ fn what_cannot_pass_is_told_and_leaves_nothing() {
             0,
             "is not in region us-east-1",
         ),
+        (
+            &["GET /", "list-type"],
+            Spoil::Answer(403, "RequestTimeTooSkewed"),
+            0,
+            "minutes ahead of the store's; set it",
+        ),
     ] {
         relay.mend();
         relay.spoil(texts, spoil, after, 999);

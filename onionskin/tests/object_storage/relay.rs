@@ -148,17 +148,18 @@ impl Inside {
             let spoil = self.rule(&line);
             match spoil {
                 Some(Spoil::Answer(status, code)) => {
-                    let text = format!(
-                        "<Error><Code>{code}</Code><Message>of the relay</Message></Error>"
-                    );
+                    let text = match line.starts_with("HEAD") {
+                        true => String::new(),
+                        false => format!("<Error><Code>{code}</Code></Error>"),
+                    };
+                    // Of a store whose clock is another one.
+                    let date = match code {
+                        "RequestTimeTooSkewed" => "Date: Thu, 01 Jan 2026 00:00:00 GMT\r\n",
+                        _ => "",
+                    };
+                    let length = text.len();
                     let answer = format!(
-                        "HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{}",
-                        if line.starts_with("HEAD") {
-                            0
-                        } else {
-                            text.len()
-                        },
-                        if line.starts_with("HEAD") { "" } else { &text }
+                        "HTTP/1.1 {status} X\r\n{date}Content-Length: {length}\r\n\r\n{text}"
                     );
                     client.write_all(answer.as_bytes())?;
                     continue;
