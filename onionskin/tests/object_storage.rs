@@ -185,7 +185,8 @@ fn a_killed_backup_is_never_listed() {
     assert!(s3.has_uploads("backups"));
     assert_eq!(ended_uploads(&desk, place), 1);
     assert!(!s3.has_uploads("backups"));
-    // Asked to end, it leaves nothing.
+    // Asked to end, it leaves nothing. Names tell seconds.
+    std::thread::sleep(Duration::from_millis(1100));
     begin("TERM");
     assert_eq!(listed(&desk, place), 1);
     assert!(!s3.has_uploads("backups"));
