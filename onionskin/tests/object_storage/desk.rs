@@ -1,7 +1,7 @@
 //! A folder with keys, from which the program reaches a store.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::Arc;
@@ -165,7 +165,10 @@ impl Desk {
                 std::thread::sleep(std::time::Duration::from_millis(10));
             }
         });
-        assert!(ended.success(), "{arguments:?}");
+        let mut said = String::new();
+        let stderr = child.stderr.as_mut().expect("piped");
+        stderr.read_to_string(&mut said).expect("UTF-8");
+        assert!(ended.success(), "{arguments:?}: {said}");
         assert!(peak > 0);
         peak
     }

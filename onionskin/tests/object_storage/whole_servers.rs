@@ -42,9 +42,9 @@ fn scenery(kind: Kind) -> Option<Scenery> {
 /// Doubles the table so many times, from one row on.
 fn grow(session: &mut Session, times: usize) {
     session.must("USE app");
-    session.must("INSERT INTO app.one (c) VALUES (MD5('seed'))");
+    session.must("INSERT INTO app.one (c) VALUES (SHA2('seed', 256))");
     for _ in 0..times {
-        session.must("INSERT INTO app.one (c) SELECT MD5(CONCAT(c, id)) FROM app.one");
+        session.must("INSERT INTO app.one (c) SELECT SHA2(CONCAT(c, id), 256) FROM app.one");
     }
 }
 
