@@ -139,7 +139,7 @@ fn long_lists_are_whole() {
     let desk = Desk::of(&s3, "backups");
     desk.must_with(&["seal", "-q", "-o", "one.sealed"], b"content");
     let content = std::fs::read(desk.path("one.sealed")).expect("sealed");
-    let count = 1100;
+    let count = 1010;
     for number in 0..count {
         s3.raw(
             "PUT",
@@ -317,7 +317,7 @@ fn memory_does_not_grow_with_the_backup() {
         return;
     };
     let desk = Desk::of(&s3, "backups");
-    let len = if long_run() { 2048 * MIB } else { 320 * MIB };
+    let len = if long_run() { 2048 * MIB } else { 192 * MIB };
     let to = "s3://backups/large.sealed";
     let backup = [
         "backup",

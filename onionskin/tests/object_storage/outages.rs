@@ -31,7 +31,7 @@ fn what_can_pass_is_tried_again() {
     let Some((s3, relay, desk)) = scene() else {
         return;
     };
-    let content = noise(40 * MIB, 5);
+    let content = noise(20 * MIB, 5);
     let head = ["GET /", "spoiled.sealed"];
     for (case, texts, spoil, after, times) in [
         ("a storm", &PART[..], Spoil::Answer(503, "SlowDown"), 0, 6),
@@ -106,7 +106,7 @@ fn what_cannot_pass_is_told_and_leaves_nothing() {
     let Some((s3, relay, desk)) = scene() else {
         return;
     };
-    let content = noise(70 * MIB, 5);
+    let content = noise(36 * MIB, 5);
     let desk = desk.with("AWS_MAX_ATTEMPTS", "3");
     for (texts, spoil, after, text) in [
         // In the middle of it.
