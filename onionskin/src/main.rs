@@ -69,6 +69,7 @@ mod notify;
 mod open;
 mod passphrase;
 mod pin;
+mod place;
 mod private;
 mod provider_section;
 mod reads_section;

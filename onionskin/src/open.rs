@@ -47,7 +47,7 @@ pub struct Open {
     /// No progress and no summary on standard error
     #[arg(short, long)]
     quiet: bool,
-    /// What to open; standard input if it is left out
+    /// What to open, also s3://BUCKET/NAME; standard input if it is left out
     file: Option<PathBuf>,
 }
 

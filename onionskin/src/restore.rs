@@ -37,7 +37,7 @@ pub struct Restore {
     /// No progress and no summary on standard error
     #[arg(short, long)]
     quiet: bool,
-    /// The sealed file
+    /// The sealed file, or s3://BUCKET/NAME
     from: PathBuf,
 }
 

@@ -3,22 +3,25 @@
 use std::{
     ffi::{OsStr, OsString},
     fs::{self, File},
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal, SeekFrom, Write},
     os::{fd::AsFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
 };
 
-use onionskin_backup::{WholeFile, source::Program};
+use onionskin_backup::{
+    source::Program,
+    store::{Opened, Unfinished},
+};
 
-use crate::{error::CommandError, termination::Termination, tied};
+use crate::{error::CommandError, place, termination::Termination, tied};
 
 /// As large as an unprivileged process may make a pipe: fewer system calls and wake-ups.
 const PIPE_LEN: usize = 1 << 20;
 
 /// An opened input.
 pub struct Input {
-    /// The file, or standard input.
-    pub file: File,
+    /// The file, an object of a bucket, or standard input.
+    pub file: Opened,
     /// For messages.
     pub name: String,
     /// Length in bytes if it is known.
@@ -28,7 +31,20 @@ pub struct Input {
 impl Input {
     /// A file; standard input for none and for `-`.
     pub fn open(path: Option<&Path>) -> Result<Self, CommandError> {
-        let (file, name) = match path {
+        if let Some(path) = path
+            && let Some(mut file) = place::open_remote(path)?
+        {
+            let len = file.seek(SeekFrom::End(0)).and_then(|len| {
+                file.rewind()?;
+                Ok(len)
+            });
+            return Ok(Self {
+                len: Some(len.map_err(|source| file_error(path, source))?),
+                file,
+                name: path.display().to_string(),
+            });
+        }
+        let (file, name): (File, String) = match path {
             Some(path) if path != Path::new("-") => {
                 let file = File::open(path).map_err(|source| file_error(path, source))?;
                 (file, path.display().to_string())
@@ -46,7 +62,7 @@ impl Input {
         let metadata = file.metadata().ok().filter(fs::Metadata::is_file);
         Ok(Self {
             len: metadata.map(|metadata| metadata.len()),
-            file,
+            file: Box::new(file),
             name,
         })
     }
@@ -57,7 +73,7 @@ pub enum Output {
     /// Standard output.
     Pipe(File),
     /// A new file.
-    File(PathBuf, WholeFile),
+    File(PathBuf, Box<dyn Unfinished>),
 }
 
 impl Output {
@@ -78,15 +94,18 @@ impl Output {
             widen(&stdout);
             return Ok(Self::Pipe(stdout));
         };
-        let file = new_file(path)?;
-        remove_at_signal(&watch_signals()?, file.partial_path(), "file");
-        Ok(Self::File(path.to_owned(), file))
+        Self::create_watched(path, &watch_signals()?)
     }
 
     /// The same for a program that has more to remove, with what [`watch_signals`] gave it.
     pub fn create_watched(path: &Path, termination: &Termination) -> Result<Self, CommandError> {
-        let file = new_file(path)?;
-        remove_at_signal(termination, file.partial_path(), "file");
+        let file = place::create(path)?;
+        let abandon = file.abandon();
+        termination.on_signal(move || {
+            abandon();
+            eprintln!("onionskin: ended by a signal; the unfinished file was removed");
+            std::process::exit(1);
+        });
         Ok(Self::File(path.to_owned(), file))
     }
 
@@ -99,16 +118,8 @@ impl Output {
     }
 }
 
-fn new_file(path: &Path) -> Result<WholeFile, CommandError> {
-    WholeFile::create(path).map_err(|source| match source.kind() {
-        io::ErrorKind::AlreadyExists => {
-            CommandError::Arguments(format!("{} exists and is not overwritten", path.display()))
-        }
-        _ => file_error(path, source),
-    })
-}
-
-/// From now on signals end the program only through what [`remove_at_signal`] set up.
+/// From now on signals end the program only through what [`Output`] and
+/// [`also_remove_at_signal`] set up.
 pub fn watch_signals() -> Result<Termination, CommandError> {
     Termination::watch().map_err(|source| CommandError::System {
         doing: "watching for signals",
@@ -116,28 +127,10 @@ pub fn watch_signals() -> Result<Termination, CommandError> {
     })
 }
 
-/// At a signal, removes a file or a folder with all its content, and ends the program. To be called
-/// once.
-pub fn remove_at_signal(termination: &Termination, path: &Path, what: &'static str) {
-    let path = path.to_owned();
-    termination.on_signal(move || {
-        remove(&path);
-        eprintln!("onionskin: ended by a signal; the unfinished {what} was removed");
-        std::process::exit(1);
-    });
-}
-
 /// At a signal, removes a folder with all its content before the program ends.
 pub fn also_remove_at_signal(termination: &Termination, folder: &Path) {
     let folder = folder.to_owned();
-    termination.on_signal(move || remove(&folder));
-}
-
-fn remove(path: &Path) {
-    let _ = match path.is_dir() {
-        true => fs::remove_dir_all(path),
-        false => fs::remove_file(path),
-    };
+    termination.on_signal(move || drop(fs::remove_dir_all(folder)));
 }
 
 /// Whether what is written is for machines only.

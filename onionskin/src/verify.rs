@@ -46,7 +46,7 @@ pub struct Verify {
     /// No progress on standard error
     #[arg(short, long)]
     quiet: bool,
-    /// The file
+    /// The file, or s3://BUCKET/NAME
     file: PathBuf,
 }
 

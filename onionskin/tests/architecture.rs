@@ -41,6 +41,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
         &["rowstream", "physical", "schema", "keys", "crypt", "value"],
     ),
     ("backup", &["rowstream", "keys", "crypt"]),
+    ("objects", &["backup"]),
     (
         "assess",
         &["backup", "plan", "rowstream", "schema", "value"],

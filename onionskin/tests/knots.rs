@@ -29,6 +29,7 @@ const LARGEST: &[(&str, usize)] = &[
     ("proxy", 7),
     ("migrate", 2),
     ("backup", 2),
+    ("objects", 1),
     ("assess", 1),
     ("bench", 2),
     ("testkit", 2),

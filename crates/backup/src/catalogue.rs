@@ -6,14 +6,17 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
     io::{self, Read},
-    path::{Path, PathBuf},
 };
 
 use onionskin_keys::StreamKey;
 
-use crate::{Header, Manifest, Progress, StreamError, header::MAGIC, verify};
+use crate::{
+    Header, Manifest, Progress, StreamError,
+    header::MAGIC,
+    store::{Listed, Opened, Store},
+    verify,
+};
 
 /// The `source` of streams that `onionskin backup` makes.
 pub const BACKUPS: [&str; 4] = ["mariadb-backup", "clone", "dump", "stdin"];
@@ -30,8 +33,6 @@ pub struct Catalogue {
 pub struct Entry {
     /// Name of its file.
     pub name: String,
-    /// The file.
-    pub path: PathBuf,
     /// Its length in bytes.
     pub stream_len: u64,
     /// What its footer says, or why that is not known.
@@ -68,20 +69,18 @@ pub enum ChainError {
 impl Catalogue {
     /// Looks into a folder, not into folders inside it. `key` is called with every header.
     pub fn read(
-        folder: &Path,
+        store: &dyn Store,
         key: impl Fn(&Header) -> Result<StreamKey, StreamError>,
     ) -> io::Result<Self> {
+        let mut files = store.list()?;
+        // Notes and locks of ours begin with a dot.
+        files.retain(|file| !file.name.starts_with('.'));
         let mut entries = Vec::new();
-        for found in fs::read_dir(folder)? {
-            let found = found?;
-            let name = found.file_name().to_string_lossy().into_owned();
-            let path = found.path();
-            // Unfinished files begin with a dot. A link may name a file.
-            if name.starts_with('.') || !fs::metadata(&path).is_ok_and(|data| data.is_file()) {
-                continue;
-            }
-            if let Some(entry) = Entry::read(name, path, &key)? {
-                entries.push(entry);
+        for (file, opened) in files.iter().zip(store.open_all(&files)) {
+            match opened {
+                // Another program has removed it since.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                opened => entries.extend(Entry::read(file, opened?, &key)?),
             }
         }
         entries.sort_by(|a, b| (a.created(), &a.name).cmp(&(b.created(), &b.name)));
@@ -135,18 +134,14 @@ impl Catalogue {
 impl Entry {
     /// `None` for a file that is not a sealed stream.
     fn read(
-        name: String,
-        path: PathBuf,
+        listed: &Listed,
+        mut file: Opened,
         key: impl Fn(&Header) -> Result<StreamKey, StreamError>,
     ) -> io::Result<Option<Self>> {
-        let file = match File::open(&path) {
-            // Another program has removed it since.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened?,
-        };
-        let stream_len = file.metadata()?.len();
         let mut magic = Vec::new();
-        (&file).take(MAGIC.len() as u64).read_to_end(&mut magic)?;
+        (&mut file)
+            .take(MAGIC.len() as u64)
+            .read_to_end(&mut magic)?;
         if magic != MAGIC {
             return Ok(None);
         }
@@ -160,9 +155,8 @@ impl Entry {
             },
         });
         Ok(Some(Self {
-            name,
-            path,
-            stream_len,
+            name: listed.name.clone(),
+            stream_len: listed.len,
             content,
         }))
     }
@@ -177,7 +171,10 @@ impl Entry {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::manifest::{Base, LsnRange};
+    use crate::{
+        manifest::{Base, LsnRange},
+        store::LocalFolder,
+    };
 
     /// An entry that verifies; it continues `base` if there is one.
     pub(crate) fn entry(id: &str, created: u64, base: Option<&str>) -> Entry {
@@ -188,7 +185,6 @@ pub(crate) mod tests {
         let from = if base.is_some() { 7 } else { 0 };
         Entry {
             name: format!("{id}.sealed"),
-            path: PathBuf::from(id),
             stream_len: 1,
             content: Ok(Content {
                 id: id.to_owned(),
@@ -237,13 +233,13 @@ pub(crate) mod tests {
     #[test]
     fn only_sealed_streams_are_listed() {
         let folder = tempfile::tempdir().unwrap();
-        let write = |name: &str, content: &[u8]| fs::write(folder.path().join(name), content);
+        let write = |name: &str, content: &[u8]| std::fs::write(folder.path().join(name), content);
         write("notes.txt", b"not a backup").unwrap();
         write("short", b"\x89ON").unwrap();
         write(".a.sealed.partial", &MAGIC).unwrap();
         write("cut.sealed", &MAGIC).unwrap();
         let wrong = |_: &Header| Err(StreamError::WrongKey("key"));
-        let catalogue = Catalogue::read(folder.path(), wrong).unwrap();
+        let catalogue = Catalogue::read(&LocalFolder::new(folder.path()), wrong).unwrap();
         assert_eq!(catalogue.entries.len(), 1);
         assert_eq!(catalogue.entries[0].name, "cut.sealed");
         let error = catalogue.entries[0].content.as_ref().unwrap_err();

@@ -22,6 +22,7 @@
 //! | [`settings`] | what a server must be told to read another's files, and nothing else |
 //! | [`environment`] | what other programs may know of ours |
 //! | [`openssl`] | reading what `openssl enc` wrote |
+//! | [`store`] | where sealed files lie: a folder, or what can do as much |
 //! | [`whole_file`] | files that are there whole or not at all |
 //! | [`whole_folder`] | directories of that kind, mount points among them |
 //!
@@ -76,6 +77,7 @@ pub mod retention;
 pub mod seal;
 pub mod settings;
 pub mod source;
+pub mod store;
 mod unpack;
 #[cfg(test)]
 mod vectors;

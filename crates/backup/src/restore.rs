@@ -8,8 +8,7 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, File},
-    io,
+    fs, io,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -20,6 +19,7 @@ use crate::{
     Footer, Manifest, Progress, SealedStream, StreamError,
     environment::without_ours,
     settings::{SettingError, noted, refuse_libraries},
+    store::Opened,
     unpack::{Unpacker, inside, make_folder},
     whole_folder::{Partial, is_empty, system_tablespace},
 };
@@ -75,7 +75,7 @@ pub enum RestoreError {
 /// One of the backups that make up a data directory.
 pub struct Link {
     /// Its stream.
-    pub stream: SealedStream<File>,
+    pub stream: SealedStream<Opened>,
     /// Its key.
     pub key: StreamKey,
 }
@@ -157,7 +157,7 @@ fn refuse_content(datadir: &Path) -> Result<(), RestoreError> {
 
 /// Unpacks one backup, and compares it with its manifest.
 fn unpack(
-    stream: SealedStream<File>,
+    stream: SealedStream<Opened>,
     key: StreamKey,
     folder: &Path,
     threads: usize,

@@ -18,7 +18,8 @@ use chrono::{DateTime, Datelike};
 
 use crate::{
     Manifest,
-    catalogue::{BACKUPS, Catalogue},
+    catalogue::{BACKUPS, Catalogue, Entry},
+    store::Retention,
 };
 
 const HOUR: u64 = 3600;
@@ -83,6 +84,8 @@ pub enum Fate {
     KeepAsBase,
     /// No rule names it.
     Remove,
+    /// No rule names it, and the store does not let it be removed.
+    Retained(Retention),
     /// Not judged, for this reason.
     LeaveAlone(String),
 }
@@ -93,6 +96,7 @@ impl fmt::Display for Fate {
             Self::Keep => f.write_str("keep"),
             Self::KeepAsBase => f.write_str("keep, an incremental backup that is kept needs it"),
             Self::Remove => f.write_str("remove"),
+            Self::Retained(retention) => write!(f, "not kept by any rule, but {retention}"),
             Self::LeaveAlone(reason) => write!(f, "left alone: {reason}"),
         }
     }
@@ -182,6 +186,35 @@ pub fn judge(catalogue: &Catalogue, rules: &[Keep], now: u64) -> Vec<Fate> {
     fates
 }
 
+/// What was to be removed and cannot be stays, with all that it continues. `retention` is asked for
+/// every file that was to be removed.
+pub fn hold<E>(
+    catalogue: &Catalogue,
+    fates: &mut [Fate],
+    mut retention: impl FnMut(&Entry) -> Result<Option<Retention>, E>,
+) -> Result<(), E> {
+    for place in 0..fates.len() {
+        if fates[place] != Fate::Remove {
+            continue;
+        }
+        if let Some(found) = retention(&catalogue.entries[place])? {
+            fates[place] = Fate::Retained(found);
+        }
+    }
+    for place in 0..fates.len() {
+        if matches!(fates[place], Fate::Retained(_))
+            && let Some(Ok(chain)) = catalogue.chain(place)
+        {
+            for base in chain {
+                if fates[base] == Fate::Remove {
+                    fates[base] = Fate::KeepAsBase;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Applies all rules to the backups of one group, the oldest first in `group`.
 fn keep(
     group: &[usize],
@@ -232,11 +265,7 @@ fn number_of(period: Period, time: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        StreamError,
-        catalogue::{Entry, tests::entry},
-        manifest::Server,
-    };
+    use crate::{StreamError, catalogue::tests::entry, manifest::Server};
 
     const NOW: u64 = 1_800_000_000;
 
@@ -430,6 +459,29 @@ mod tests {
         };
         assert_eq!(group(0), "mariadb-backup of mariadb, db1:3306 /data");
         assert_eq!(group(9), "stdin of a server, not named");
+    }
+
+    #[test]
+    fn what_is_retained_stays_with_all_that_it_needs() {
+        let catalogue = daily(8);
+        let mut fates = judge(&catalogue, &[Keep::Newest(1)], NOW);
+        let retention = Retention {
+            until: Some(NOW as i64 + 60),
+            held: false,
+        };
+        // The fourth continues the third. The newest is never asked for.
+        let held = hold(&catalogue, &mut fates, |entry| match entry.name.as_str() {
+            "0003.sealed" => Ok(Some(retention)),
+            "0007.sealed" => Err("it was kept"),
+            _ => Ok(None),
+        });
+        assert_eq!(held, Ok(()));
+        assert_eq!(fates[..2], [Fate::Remove, Fate::Remove]);
+        assert_eq!(fates[2..4], [Fate::KeepAsBase, Fate::Retained(retention)]);
+        assert_eq!(fates[4..6], [Fate::Remove, Fate::Remove]);
+        assert_eq!(fates[6..], [Fate::KeepAsBase, Fate::Keep]);
+        let failed = hold(&catalogue, &mut fates, |_| Err("lost"));
+        assert_eq!(failed, Err("lost"));
     }
 
     #[test]

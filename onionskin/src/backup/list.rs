@@ -10,6 +10,7 @@ use onionskin_backup::catalogue::{Catalogue, Content, Entry};
 use crate::{
     chain::read_catalogue,
     error::CommandError,
+    place,
     stream_keys::{KeyFinder, OpeningKeys},
 };
 
@@ -21,7 +22,7 @@ use crate::{
 pub struct List {
     #[command(flatten)]
     keys: OpeningKeys,
-    /// The folder
+    /// The folder, or s3://BUCKET/PREFIX
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
 }
@@ -30,7 +31,7 @@ impl List {
     /// Prints a line for each.
     pub fn run(self) -> Result<(), CommandError> {
         let finder = KeyFinder::new(&self.keys);
-        let catalogue = read_catalogue(&self.to, &finder)?;
+        let catalogue = read_catalogue(&*place::folder(&self.to)?, &finder)?;
         print(&catalogue, |_| String::new());
         let total = catalogue.entries.iter().map(|entry| entry.stream_len).sum();
         println!(

@@ -11,7 +11,7 @@ mod reach;
 use std::{
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use chrono::{DateTime, Datelike, Timelike};
@@ -31,10 +31,11 @@ use crate::{
     config_file::ConfigFile,
     error::CommandError,
     meter::Meter,
+    place,
     private::Family,
     seal::{finish, parse_level, parse_threads},
     serve::parse_backend,
-    stream_io::{Input, Output, also_remove_at_signal, start_source, watch_signals},
+    stream_io::{Input, Output, also_remove_at_signal, file_error, start_source, watch_signals},
     stream_keys::{KeyFinder, OpeningKeys, RecipientArguments, wanted_suite},
     termination::Termination,
     trial_start::default_work,
@@ -42,6 +43,9 @@ use crate::{
 use clone::{Clone, Copied};
 use dump::Dumper;
 use reach::Reach;
+
+/// After so long nobody goes on with an upload.
+const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
 /// Back up a server into a sealed file, with a manifest of what is in it
 ///
@@ -59,7 +63,8 @@ pub struct Backup {
     /// Who makes the backup
     #[arg(long, default_value = "mariadb-backup")]
     source: BackupSource,
-    /// The new file; or a folder, in which it is named by its time and source
+    /// The new file; or a folder, in which it is named by its time and source; or either of a
+    /// bucket, s3://BUCKET/PREFIX
     #[arg(long, value_name = "PATH", required = true)]
     to: Option<PathBuf>,
     /// Only what has changed since this backup, or since the newest one in this folder; for
@@ -161,7 +166,7 @@ impl Backup {
             ..SealOptions::new(suite)
         };
         let path = match &self.to {
-            Some(to) if to.is_dir() => to.join(file_name(self.source)),
+            Some(to) if place::is_folder(to) => to.join(file_name(self.source)),
             Some(to) => to.clone(),
             None => {
                 return Err(CommandError::Arguments(
@@ -170,6 +175,7 @@ impl Backup {
             }
         };
         let termination = watch_signals()?;
+        self.clear_unfinished()?;
         let mut output = Output::create_watched(&path, &termination)?;
         let meter = Meter::start("backing up", None, self.quiet);
         let progress = meter.progress().clone();
@@ -206,6 +212,19 @@ impl Backup {
         finish(self.source.name(), sealed, output, meter)?;
         println!("{}", path.display());
         Ok(())
+    }
+
+    /// Ends uploads into the same place that killed processes have left in a bucket.
+    fn clear_unfinished(&self) -> Result<(), CommandError> {
+        let Some(to) = self.to.as_deref().filter(|to| place::is_bucket(to)) else {
+            return Ok(());
+        };
+        let store = match place::is_folder(to) {
+            true => place::folder(to)?,
+            false => place::file(to)?.0,
+        };
+        let cleared = store.clear_unfinished(ABANDONED, &|_| false);
+        cleared.map(drop).map_err(|source| file_error(to, source))
     }
 
     /// The server of the configuration. Without one, programs follow their own.
@@ -275,10 +294,11 @@ impl Backup {
                     .into(),
             );
         }
-        let path = match path.is_dir() {
+        let path = match place::is_folder(path) {
             false => path.clone(),
             true => {
-                let catalogue = read_catalogue(path, finder)?;
+                let store = place::folder(path)?;
+                let catalogue = read_catalogue(&*store, finder)?;
                 let entries = catalogue.entries.iter().enumerate();
                 let fits = |(place, entry): (usize, &Entry)| {
                     let content = entry.content.as_ref().ok()?;
@@ -286,7 +306,7 @@ impl Backup {
                     let whole = matches!(catalogue.chain(place), Some(Ok(_)));
                     let ours = identity::may_be_one(manifest.server.as_ref(), server);
                     (whole && ours && manifest.source == self.source.name())
-                        .then(|| entry.path.clone())
+                        .then(|| store.path(&entry.name))
                 };
                 match entries.rev().find_map(fits) {
                     Some(path) => path,

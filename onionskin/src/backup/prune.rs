@@ -2,19 +2,23 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
     path::PathBuf,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use clap::Args;
 use indicatif::BinaryBytes;
-use onionskin_backup::retention::{Fate, Group, Keep, judge};
+use onionskin_backup::{
+    retention::{Fate, Group, Keep, hold, judge},
+    store::Removed,
+};
 
-use super::list;
+use super::{ABANDONED, list};
 use crate::{
+    archive::parse_age,
     chain::read_catalogue,
     error::CommandError,
+    place,
     stream_io::file_error,
     stream_keys::{KeyFinder, OpeningKeys},
 };
@@ -30,7 +34,7 @@ use crate::{
 pub struct Prune {
     #[command(flatten)]
     keys: OpeningKeys,
-    /// The folder
+    /// The folder, or s3://BUCKET/PREFIX
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
     /// What to keep of each server and source: 7 (the newest seven), 30d (younger than that; h, d,
@@ -38,6 +42,10 @@ pub struct Prune {
     /// any of them names is kept
     #[arg(long, value_name = "RULE", required = true)]
     keep: Vec<Keep>,
+    /// In a bucket, also end the uploads into it that nobody has gone on with for so long: 12h, 3d,
+    /// or now, if no backup is being made [default: 1d]
+    #[arg(long, value_name = "AGE", value_parser = parse_idle)]
+    unfinished: Option<u64>,
     /// Say what would be removed, and remove nothing
     #[arg(long)]
     dry_run: bool,
@@ -47,7 +55,8 @@ impl Prune {
     /// Removes, and says what.
     pub fn run(self) -> Result<(), CommandError> {
         let finder = KeyFinder::new(&self.keys);
-        let catalogue = read_catalogue(&self.to, &finder)?;
+        let store = place::folder(&self.to)?;
+        let catalogue = read_catalogue(&*store, &finder)?;
         let entries = &catalogue.entries;
         let under_other_keys = entries.iter().any(|entry| {
             let error = entry.content.as_ref().err();
@@ -60,11 +69,19 @@ impl Prune {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_secs());
-        let fates = judge(&catalogue, &self.keep, now);
+        let mut fates = judge(&catalogue, &self.keep, now);
+        let failed = |name: &str| {
+            let path = store.path(name);
+            move |source| file_error(&path, source)
+        };
+        hold(&catalogue, &mut fates, |entry| {
+            let retention = store.retention(&entry.name);
+            retention.map_err(failed(&entry.name))
+        })?;
         let group = |place: usize| {
             let content = entries[place].content.as_ref().ok()?;
-            matches!(fates[place], Fate::Keep | Fate::KeepAsBase | Fate::Remove)
-                .then(|| Group::of(&content.manifest))
+            let is_judged = !matches!(fates[place], Fate::LeaveAlone(_));
+            is_judged.then(|| Group::of(&content.manifest))
         };
         let groups: BTreeSet<Group> = (0..entries.len()).filter_map(group).collect();
         list::print(&catalogue, |place| match group(place) {
@@ -72,13 +89,14 @@ impl Prune {
             _ => fates[place].to_string(),
         });
         // The newest first, so that nothing lacks its base if this is interrupted.
-        let (mut files, mut bytes) = (0, 0);
+        let (mut files, mut bytes, mut hidden) = (0, 0, 0);
         for (place, entry) in entries.iter().enumerate().rev() {
             if fates[place] != Fate::Remove {
                 continue;
             }
             if !self.dry_run {
-                fs::remove_file(&entry.path).map_err(|source| file_error(&entry.path, source))?;
+                let removed = store.remove(&entry.name).map_err(failed(&entry.name))?;
+                hidden += usize::from(removed == Removed::Hidden);
             }
             files += 1;
             bytes += entry.stream_len;
@@ -88,11 +106,31 @@ impl Prune {
             false => "removed",
         };
         println!("{files} files, {} {removed}", BinaryBytes(bytes));
-        if files > 0 && !self.dry_run {
-            File::open(&self.to)
-                .and_then(|folder| folder.sync_all())
-                .map_err(|source| file_error(&self.to, source))?;
+        if hidden > 0 {
+            println!(
+                "{hidden} of them are kept by the bucket as older versions: its lifecycle rules say until when"
+            );
+        }
+        if self.dry_run {
+            return Ok(());
+        }
+        if files > 0 {
+            store.settle().map_err(failed(""))?;
+        }
+        let idle = self.unfinished.map_or(ABANDONED, Duration::from_secs);
+        let ended = store.clear_unfinished(idle, &|_| false);
+        match ended.map_err(failed(""))? {
+            0 => {}
+            ended => println!("{ended} unfinished uploads were ended"),
         }
         Ok(())
+    }
+}
+
+/// `now`, or an age in seconds.
+fn parse_idle(text: &str) -> Result<u64, String> {
+    match text {
+        "now" => Ok(0),
+        age => parse_age(age).map_err(|what| format!("{what}, or now")),
     }
 }

@@ -56,6 +56,7 @@ use self::{
 use crate::{
     archive::{parse_place, reading_threads, time},
     error::CommandError,
+    place,
     private::ServerProgram,
     stream_keys::KeyFinder,
 };
@@ -63,7 +64,7 @@ use crate::{
 /// Point-in-time recovery.
 #[derive(Args)]
 pub struct ReplayArguments {
-    /// Replay the binlog archive in this folder behind the backup
+    /// Replay the binlog archive in this folder (or s3://BUCKET/PREFIX) behind the backup
     #[arg(long, value_name = "DIR")]
     binlogs: Option<PathBuf>,
     /// Where to stop: before the first transaction committed at "2026-11-21 12:00:00" (UTC, or with
@@ -97,7 +98,9 @@ impl ReplayArguments {
             return Ok(None);
         };
         let point = self.until.clone().unwrap_or(Point::End);
-        let plan = Plan::new(folder, backup, point, &|header| finder.find(header));
+        let plan = Plan::new(place::folder(folder)?, backup, point, &|header| {
+            finder.find(header)
+        });
         // No keys at all is another matter than a segment under other keys.
         finder.check()?;
         Ok(Some(Replay {

@@ -1,55 +1,89 @@
 //! The segments of a folder, in the order of the log.
 
-use std::{
-    fs::{self, File},
-    path::{Path, PathBuf},
-};
-
 use onionskin_keys::StreamKey;
 
 use super::{ArchiveError, SOURCE, Segment, segment::order_in_log};
-use crate::{Header, Progress, StreamError, manifest::BinlogPosition, verify};
+use crate::{
+    Header, Progress, StreamError,
+    manifest::BinlogPosition,
+    store::{Listed, Opened, Store},
+    verify,
+};
 
 /// Finds the key that a header asks for.
 pub type Keys<'a> = &'a dyn Fn(&Header) -> Result<StreamKey, StreamError>;
 
+/// Segments whose files are open at a time.
+const AT_A_TIME: usize = 256;
+
 /// A segment's file by its name alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Where it is.
-    pub path: PathBuf,
+    /// The file.
+    pub file: Listed,
     /// Where its name says that it begins.
     pub place: BinlogPosition,
 }
 
 /// The segments of a folder by their names, in order; unfinished ones, and other files, are left
 /// out.
-pub fn segments(folder: &Path) -> Result<Vec<Found>, ArchiveError> {
-    let failed = |source| ArchiveError::File {
-        path: folder.to_owned(),
-        source,
-    };
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if let Some(place) = entry.file_name().to_str().and_then(Segment::place_of) {
-            found.push(Found {
-                path: entry.path(),
-                place,
-            });
-        }
-    }
+pub fn segments(store: &dyn Store) -> Result<Vec<Found>, ArchiveError> {
+    let files = store.list().map_err(|source| failed(store, "", source))?;
+    let mut found: Vec<Found> = (files.into_iter())
+        .filter_map(|file| {
+            let place = Segment::place_of(&file.name)?;
+            Some(Found { file, place })
+        })
+        .collect();
     found.sort_by_key(|found| order_in_log(&found.place));
     Ok(found)
 }
 
 /// What the authenticated manifest of a segment says.
-pub fn read_segment(found: &Found, keys: Keys<'_>) -> Result<Segment, ArchiveError> {
-    let name = found.path.display().to_string();
-    let file = File::open(&found.path).map_err(|source| ArchiveError::File {
-        path: found.path.clone(),
-        source,
-    })?;
+pub fn read_segment(
+    store: &dyn Store,
+    found: &Found,
+    keys: Keys<'_>,
+) -> Result<Segment, ArchiveError> {
+    let file = store.open(&found.file.name);
+    let file = file.map_err(|source| failed(store, &found.file.name, source))?;
+    read_opened(store, found, file, keys)
+}
+
+/// What the authenticated manifests of many segments say, in their order.
+pub fn read_segments<'a>(
+    store: &'a dyn Store,
+    found: Vec<Found>,
+    keys: Keys<'a>,
+) -> impl Iterator<Item = Result<(Found, Segment), ArchiveError>> + 'a {
+    // Some at a time, which are opened at once.
+    let mut rest = found;
+    std::iter::from_fn(move || {
+        let many = rest.len().min(AT_A_TIME);
+        let some: Vec<Found> = rest.drain(..many).collect();
+        let files: Vec<Listed> = some.iter().map(|found| found.file.clone()).collect();
+        let read = |(found, opened): (Found, std::io::Result<Opened>)| {
+            let file = opened.map_err(|source| failed(store, &found.file.name, source))?;
+            let segment = read_opened(store, &found, file, keys)?;
+            Ok((found, segment))
+        };
+        let read: Vec<_> = some
+            .into_iter()
+            .zip(store.open_all(&files))
+            .map(read)
+            .collect();
+        (many > 0).then_some(read)
+    })
+    .flatten()
+}
+
+fn read_opened(
+    store: &dyn Store,
+    found: &Found,
+    file: Opened,
+    keys: Keys<'_>,
+) -> Result<Segment, ArchiveError> {
+    let name = store.path(&found.file.name).display().to_string();
     let verified =
         verify(file, keys, None, &Progress::new()).map_err(|source| ArchiveError::Stream {
             name: name.clone(),
@@ -60,6 +94,18 @@ pub fn read_segment(found: &Found, keys: Keys<'_>) -> Result<Segment, ArchiveErr
         // A segment under another's name would hide a gap.
         Some(segment) if manifest.source == SOURCE && segment.first == found.place => Ok(segment),
         _ => Err(ArchiveError::NotASegment(name)),
+    }
+}
+
+/// An error about a file of the archive, or about its folder for an empty name.
+pub(in crate::archive) fn failed(
+    store: &dyn Store,
+    name: &str,
+    source: std::io::Error,
+) -> ArchiveError {
+    ArchiveError::File {
+        path: store.path(name),
+        source,
     }
 }
 

@@ -8,18 +8,15 @@
 //! can change it can have the archive go on elsewhere. That is a gap, or an overlap, and shows when
 //! the segments are read, which are authentic. He could have removed segments as well.
 
-use std::{
-    ffi::OsString,
-    fs::{self, File, OpenOptions},
-    io::{self, Read, Write},
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
-};
+use std::io::{self, Read};
 
 use serde::{Deserialize, Serialize};
 
-use super::{ArchiveError, Segment, folder::Found};
-use crate::{Header, whole_folder::parent_of};
+use super::{
+    ArchiveError, Segment,
+    folder::{Found, failed},
+};
+use crate::{Header, store::Store};
 
 /// What the names of notes end with.
 pub(super) const NOTE: &str = ".note";
@@ -35,59 +32,47 @@ struct Note {
     segment: Segment,
 }
 
-/// The note's file beside a segment.
-pub(super) fn path_of(segment: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(segment.file_name().unwrap_or_default());
-    name.push(NOTE);
-    segment.with_file_name(name)
+/// The name of the note beside a segment of this name.
+pub(super) fn name_of(segment: &str) -> String {
+    format!(".{segment}{NOTE}")
 }
 
-/// Writes the note of a segment. It is on disk when this returns.
-pub(super) fn write(path: &Path, header: &Header, segment: &Segment) -> Result<(), ArchiveError> {
-    let note = path_of(path);
-    let failed = |source| ArchiveError::File {
-        path: note.clone(),
-        source,
-    };
+/// Writes the note of a segment. It is durable when this returns.
+pub(super) fn write(
+    store: &dyn Store,
+    name: &str,
+    header: &Header,
+    segment: &Segment,
+) -> Result<(), ArchiveError> {
+    let note = name_of(name);
     let content = Note {
         version: VERSION,
         stream: header.id(),
         segment: segment.clone(),
     };
-    let text = serde_json::to_vec_pretty(&content).map_err(|error| failed(error.into()))?;
-    let mut unfinished = note.clone().into_os_string();
-    unfinished.push(".new");
-    let unfinished = PathBuf::from(unfinished);
-    // What a killed archiver has left; we hold the folder's lock.
-    match fs::remove_file(&unfinished) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-        _ => {}
-    }
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&unfinished)
-        .map_err(failed)?;
-    file.write_all(&text).map_err(failed)?;
-    file.sync_all().map_err(failed)?;
-    fs::rename(&unfinished, &note).map_err(failed)?;
-    File::open(parent_of(&note))
-        .and_then(|folder| folder.sync_all())
-        .map_err(failed)
+    serde_json::to_vec_pretty(&content)
+        .map_err(io::Error::from)
+        .and_then(|text| store.put(&note, &text))
+        .map_err(|source| failed(store, &note, source))
 }
 
 /// The note of a segment with this header; `None` if there is none.
-pub(super) fn read(found: &Found, header: &Header) -> Result<Option<Segment>, ArchiveError> {
-    let path = path_of(&found.path);
+pub(super) fn read(
+    store: &dyn Store,
+    found: &Found,
+    header: &Header,
+) -> Result<Option<Segment>, ArchiveError> {
+    let name = name_of(&found.file.name);
     let mut text = Vec::new();
-    let read = File::open(&path).and_then(|file| file.take(LIMIT).read_to_end(&mut text));
+    let read = store
+        .open(&name)
+        .and_then(|file| file.take(LIMIT).read_to_end(&mut text));
     match read {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(ArchiveError::File { path, source }),
+        Err(source) => return Err(failed(store, &name, source)),
         Ok(_) => {}
     }
+    let path = store.path(&name);
     let other = |why| ArchiveError::OtherNote {
         path: path.clone(),
         why,
@@ -104,26 +89,39 @@ pub(super) fn read(found: &Found, header: &Header) -> Result<Option<Segment>, Ar
 }
 
 /// Removes notes in a folder, but that of the newest segment.
-pub(super) fn remove_old(folder: &Path, newest: Option<&Path>) -> Result<(), ArchiveError> {
-    let failed = |path: PathBuf| |source| ArchiveError::File { path, source };
-    let kept = newest.map(path_of);
-    for entry in fs::read_dir(folder).map_err(failed(folder.to_owned()))? {
-        let path = entry.map_err(failed(folder.to_owned()))?.path();
-        let name = path.file_name().and_then(|name| name.to_str());
+pub(super) fn remove_old(store: &dyn Store, newest: Option<&str>) -> Result<(), ArchiveError> {
+    let kept = newest.map(name_of);
+    let files = store.list().map_err(|source| failed(store, "", source))?;
+    for file in files {
+        let name = file.name.strip_prefix('.');
         let is_note = name
-            .and_then(|name| name.strip_prefix('.')?.strip_suffix(NOTE))
+            .and_then(|name| name.strip_suffix(NOTE))
             .is_some_and(|name| Segment::place_of(name).is_some());
-        if is_note && Some(&path) != kept.as_ref() {
-            fs::remove_file(&path).map_err(failed(path))?;
+        if is_note && Some(&file.name) != kept.as_ref() {
+            remove(store, &file.name)?;
         }
     }
     Ok(())
 }
 
+/// Removes a note by its own name.
+pub(super) fn remove(store: &dyn Store, note: &str) -> Result<(), ArchiveError> {
+    let removed = store.remove(note);
+    removed
+        .map(drop)
+        .map_err(|source| failed(store, note, source))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
-    use crate::{FrameSize, KeySource, manifest::BinlogPosition};
+    use crate::{
+        FrameSize, KeySource,
+        manifest::BinlogPosition,
+        store::{Listed, LocalFolder},
+    };
     use onionskin_keys::Suite;
 
     fn place(position: u64) -> BinlogPosition {
@@ -156,31 +154,39 @@ mod tests {
     #[test]
     fn a_note_is_of_one_segment() {
         let folder = tempfile::tempdir().unwrap();
+        let store = LocalFolder::new(folder.path());
         let found = |position| Found {
-            path: folder.path().join(Segment::file_name(&place(position))),
+            file: Listed {
+                name: Segment::file_name(&place(position)),
+                len: 0,
+                state: None,
+            },
             place: place(position),
         };
+        let path_of = |found: &Found| folder.path().join(name_of(&found.file.name));
         let (own, other) = (found(4), found(13));
-        assert_eq!(read(&own, &header(1)).unwrap(), None);
+        assert_eq!(read(&store, &own, &header(1)).unwrap(), None);
         for _ in 0..2 {
             // The second time over what a killed archiver has left.
-            write(&own.path, &header(1), &segment(4)).unwrap();
-            assert_eq!(read(&own, &header(1)).unwrap(), Some(segment(4)));
+            write(&store, &own.file.name, &header(1), &segment(4)).unwrap();
+            let noted = read(&store, &own, &header(1)).unwrap();
+            assert_eq!(noted, Some(segment(4)));
         }
         let refused = |found: &Found, header: &Header| {
-            let error = read(found, header).unwrap_err();
+            let error = read(&store, found, header).unwrap_err();
             assert!(matches!(error, ArchiveError::OtherNote { .. }), "{error}");
         };
         refused(&own, &header(2));
-        fs::copy(path_of(&own.path), path_of(&other.path)).unwrap();
+        fs::copy(path_of(&own), path_of(&other)).unwrap();
         refused(&other, &header(1));
-        fs::write(path_of(&other.path), b"{}").unwrap();
+        fs::write(path_of(&other), b"{}").unwrap();
         refused(&other, &header(1));
 
         fs::write(folder.path().join(".other.note"), b"not ours").unwrap();
-        remove_old(folder.path(), Some(&own.path)).unwrap();
-        assert_eq!(read(&own, &header(1)).unwrap(), Some(segment(4)));
-        assert_eq!(read(&other, &header(1)).unwrap(), None);
+        remove_old(&store, Some(&own.file.name)).unwrap();
+        let noted = read(&store, &own, &header(1)).unwrap();
+        assert_eq!(noted, Some(segment(4)));
+        assert_eq!(read(&store, &other, &header(1)).unwrap(), None);
         assert!(folder.path().join(".other.note").exists());
     }
 }

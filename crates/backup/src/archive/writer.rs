@@ -1,9 +1,8 @@
 //! Seals one segment after the other.
 
 use std::{
-    fs::{self, File},
     io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -18,17 +17,20 @@ use onionskin_rowstream::{
     },
     client::{Client, ClientError, ConnectOptions, Family},
 };
-use rustix::fs::{FlockOperation, flock};
 
 use super::{
     ArchiveError, Segment,
-    folder::{Found, Keys, place_text, read_segment, segments},
+    folder::{Found, Keys, failed, place_text, read_segment, segments},
     note,
     reader::{Identity, Limits, Reader, Torn},
 };
 use crate::{
-    Manifest, Progress, SealKey, SealOptions, SealedStream, StreamError, WholeFile,
-    header::TO_RECIPIENTS, manifest::BinlogPosition, seal, source::Source, whole_file::PARTIAL,
+    Manifest, Progress, SealKey, SealOptions, SealedStream, StreamError,
+    header::TO_RECIPIENTS,
+    manifest::BinlogPosition,
+    seal,
+    source::Source,
+    store::{Claim, Store},
 };
 
 /// The server's error for a place that its binlog does not have.
@@ -36,6 +38,8 @@ pub(super) const NOT_IN_BINLOG: u16 = 1236;
 /// Pauses before connecting again.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// After so long nobody goes on with an upload.
+const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
 /// How a binlog is archived.
 #[derive(Debug, Clone)]
@@ -63,29 +67,34 @@ pub struct ArchiveKeys<'a> {
     pub open: Keys<'a>,
 }
 
-/// Archives into `folder`, from where its last segment ends, until `stop` is set (what was read
+/// Archives into `store`, from where its last segment ends, until `stop` is set (what was read
 /// until then is sealed) or, if that was asked for, to the end of the log. Connects again when the
 /// connection breaks. `sealed` is told of every segment, `trouble` of every lost connection.
 pub fn archive(
     connect: &ConnectOptions,
-    folder: &Path,
+    store: &dyn Store,
     keys: ArchiveKeys<'_>,
     options: &ArchiveOptions,
     stop: &Arc<AtomicBool>,
     mut sealed: impl FnMut(&Path, &Segment),
     mut trouble: impl FnMut(&ArchiveError),
 ) -> Result<(), ArchiveError> {
-    let _lock = lock(folder)?;
-    remove_partial(folder)?;
-    let found = segments(folder)?.pop();
+    let _claim = claim(store)?;
+    // We hold the claim, so nobody writes them.
+    let is_segment = |name: &str| Segment::place_of(name).is_some();
+    let cleared = store.clear_unfinished(ABANDONED, &is_segment);
+    cleared.map_err(|source| failed(store, "", source))?;
+    let found = segments(store)?.pop();
     let mut last = match &found {
-        Some(found) => Some(last_segment(found, keys)?),
+        Some(found) => Some(last_segment(store, found, keys)?),
         None => None,
     };
-    note::remove_old(folder, found.as_ref().map(|found| found.path.as_path()))?;
-    let archiver = Archiver {
+    let newest = found.as_ref().map(|found| found.file.name.as_str());
+    note::remove_old(store, newest)?;
+    let mut archiver = Archiver {
         connect,
-        folder,
+        store,
+        note: newest.map(note::name_of),
         key: keys.seal,
         options,
         stop,
@@ -137,7 +146,9 @@ enum End {
 /// What all connections have in common.
 struct Archiver<'a> {
     connect: &'a ConnectOptions,
-    folder: &'a Path,
+    store: &'a dyn Store,
+    /// Beside the newest segment, if there is one.
+    note: Option<String>,
     key: SealKey<'a>,
     options: &'a ArchiveOptions,
     stop: &'a Arc<AtomicBool>,
@@ -146,7 +157,7 @@ struct Archiver<'a> {
 impl Archiver<'_> {
     /// One connection: from the end of the last segment until it breaks, or until the end.
     fn run(
-        &self,
+        &mut self,
         last: &mut Option<Segment>,
         torn: &mut Option<BinlogPosition>,
         connected: &mut bool,
@@ -154,7 +165,8 @@ impl Archiver<'_> {
     ) -> Result<End, ArchiveError> {
         let Self {
             connect,
-            folder,
+            store,
+            ref mut note,
             key,
             options,
             stop,
@@ -228,12 +240,10 @@ impl Archiver<'_> {
             if !is_file_name(&first.file) {
                 return Err(BinlogError::Malformed("file name").into());
             }
-            let path = folder.join(Segment::file_name(&first));
-            let failed = |source| ArchiveError::File {
-                path: path.clone(),
-                source,
-            };
-            let mut file = WholeFile::create(&path).map_err(failed)?;
+            let name = Segment::file_name(&first);
+            let path = store.path(&name);
+            let failed = |source| written(store, &name, source);
+            let mut file = store.create(&name).map_err(failed)?;
             let source = SegmentSource(Arc::clone(&reader));
             let result = seal(source, &mut file, key, &options.seal, &Progress::new());
             let done = match result {
@@ -251,10 +261,12 @@ impl Archiver<'_> {
             };
             let segment = done.footer.manifest.segment;
             if let (SealKey::Recipients(_), Some(segment)) = (key, &segment) {
-                note::write(&path, &done.header, segment)?;
+                note::write(store, &name, &done.header, segment)?;
             }
             file.finish().map_err(failed)?;
-            note::remove_old(folder, Some(&path))?;
+            if let Some(old) = note.replace(note::name_of(&name)) {
+                note::remove(store, &old)?;
+            }
             if let Some(segment) = segment {
                 sealed(&path, &segment);
                 *last = Some(segment);
@@ -270,22 +282,34 @@ impl Archiver<'_> {
     }
 }
 
+/// An error about a segment that was to be written. Segments are named by where they begin, so one
+/// that is there by now is of somebody who archives the same.
+fn written(store: &dyn Store, name: &str, source: io::Error) -> ArchiveError {
+    match source.kind() {
+        io::ErrorKind::AlreadyExists => ArchiveError::InUse(store.path("")),
+        _ => failed(store, name, source),
+    }
+}
+
 /// What the newest segment says: its own footer, or, where nobody here can open it, its note.
-fn last_segment(found: &Found, keys: ArchiveKeys<'_>) -> Result<Segment, ArchiveError> {
+fn last_segment(
+    store: &dyn Store,
+    found: &Found,
+    keys: ArchiveKeys<'_>,
+) -> Result<Segment, ArchiveError> {
+    let name = &found.file.name;
     if let SealKey::Recipients(_) = keys.seal {
-        let file = File::open(&found.path).map_err(|source| ArchiveError::File {
-            path: found.path.clone(),
-            source,
-        })?;
+        let file = store.open(name);
+        let file = file.map_err(|source| failed(store, name, source))?;
         let stream = SealedStream::begin(file).map_err(|source| ArchiveError::Stream {
-            name: found.path.display().to_string(),
+            name: store.path(name).display().to_string(),
             source,
         })?;
-        if let Some(segment) = note::read(found, stream.header())? {
+        if let Some(segment) = note::read(store, found, stream.header())? {
             return Ok(segment);
         }
     }
-    read_segment(found, keys.open).map_err(|error| match (keys.seal, error) {
+    read_segment(store, found, keys.open).map_err(|error| match (keys.seal, error) {
         (
             SealKey::Recipients(_),
             ArchiveError::Stream {
@@ -293,8 +317,8 @@ fn last_segment(found: &Found, keys: ArchiveKeys<'_>) -> Result<Segment, Archive
                 ..
             },
         ) => ArchiveError::NoNote {
-            segment: found.path.clone(),
-            note: note::path_of(&found.path),
+            segment: store.path(name),
+            note: store.path(&note::name_of(name)),
         },
         (_, error) => error,
     })
@@ -379,38 +403,9 @@ fn file_after(client: &mut Client, file: &str) -> Result<Option<BinlogPosition>,
 }
 
 /// Held while this process archives into the folder.
-fn lock(folder: &Path) -> Result<File, ArchiveError> {
-    let path = folder.join(".lock");
-    let failed = |source| ArchiveError::File {
-        path: path.clone(),
-        source,
-    };
-    let file = fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&path)
-        .map_err(failed)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(ArchiveError::InUse(folder.to_owned())),
-        Err(errno) => Err(failed(errno.into())),
-    }
-}
-
-/// Unfinished segments of an archiver that was killed. We hold the lock, so nobody writes them.
-fn remove_partial(folder: &Path) -> Result<(), ArchiveError> {
-    let failed = |path: PathBuf| |source| ArchiveError::File { path, source };
-    for entry in fs::read_dir(folder).map_err(failed(folder.to_owned()))? {
-        let entry = entry.map_err(failed(folder.to_owned()))?;
-        let name = entry.file_name();
-        let unfinished = name
-            .to_str()
-            .and_then(|name| name.strip_prefix('.')?.strip_suffix(PARTIAL))
-            .and_then(|name| name.rsplit_once('.'))
-            .is_some_and(|(name, _)| Segment::place_of(name).is_some());
-        if unfinished {
-            fs::remove_file(entry.path()).map_err(failed(entry.path()))?;
-        }
-    }
-    Ok(())
+fn claim(store: &dyn Store) -> Result<Claim, ArchiveError> {
+    store.claim().map_err(|source| match source.kind() {
+        io::ErrorKind::WouldBlock => ArchiveError::InUse(store.path("")),
+        _ => failed(store, ".lock", source),
+    })
 }

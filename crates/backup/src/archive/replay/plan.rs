@@ -1,6 +1,6 @@
 //! The segments of a replay: whether they begin where the backup ends, and reach the point.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use onionskin_rowstream::binlog::{Gtid, GtidPosition};
 
@@ -13,14 +13,16 @@ use crate::{
     Manifest,
     archive::{
         ArchiveError, Segment,
-        folder::{Found, Keys, check_link, place_text, read_segment, segments},
+        folder::{Found, Keys, check_link, place_text, read_segment, read_segments, segments},
         segment::{file_number, order_in_log},
     },
     manifest::BinlogPosition,
+    store::Store,
 };
 
 /// The segments that are needed, in order and without gaps.
 pub struct Plan {
+    pub(super) store: Arc<dyn Store>,
     pub(super) segments: Vec<(Found, Segment)>,
     pub(super) from: BinlogPosition,
     /// What the backup holds already, if known.
@@ -36,7 +38,7 @@ impl Plan {
     /// Finds the segments from where the backup stands in the binlog; an error if some are missing,
     /// or if the point is known to be outside.
     pub fn new(
-        folder: &Path,
+        store: Arc<dyn Store>,
         backup: &Manifest,
         point: Point,
         keys: Keys<'_>,
@@ -47,7 +49,7 @@ impl Plan {
             ));
         };
         let number = file_number(&from.file);
-        let found = segments(folder)?;
+        let found = segments(&*store)?;
         let begins_before =
             |found: &Found| found.place.file == from.file && found.place.position <= from.position;
         let missing = |found: String| {
@@ -64,10 +66,11 @@ impl Plan {
         };
         // Not needed, and so it may be gone; if it is there, it tells a time.
         let before = first.checked_sub(1).and_then(|place| found.get(place));
-        let before = before.and_then(|found| read_segment(found, keys).ok());
+        let before = before.and_then(|found| read_segment(&*store, found, keys).ok());
         let mut segments: Vec<(Found, Segment)> = Vec::new();
-        for found in found.into_iter().skip(first) {
-            let segment = read_segment(&found, keys)?;
+        let needed = found.into_iter().skip(first).collect();
+        for read in read_segments(&*store, needed, keys) {
+            let (found, segment) = read?;
             if let Some((_, before)) = segments.last() {
                 check_link(before, &segment)?;
             }
@@ -87,6 +90,7 @@ impl Plan {
             }
         }
         let plan = Self {
+            store,
             segments,
             created: backup.created.saturating_mul(1_000_000),
             held_time: held_time.unwrap_or(0),
@@ -192,16 +196,23 @@ impl Plan {
 mod tests {
     use super::super::samples::{place, segment};
     use super::*;
+    use crate::store::{Listed, LocalFolder};
 
     const SECOND: u64 = 1_000_000;
 
     #[test]
     fn a_time_lies_between_the_backup_and_the_end_of_the_archive() {
+        let file = Listed {
+            name: "x".into(),
+            len: 0,
+            state: None,
+        };
         let found = Found {
-            path: "x".into(),
+            file,
             place: place(4),
         };
         let mut plan = Plan {
+            store: Arc::new(LocalFolder::new("x")),
             segments: vec![(found, segment(None, "", "0-1-9"))],
             from: place(500),
             held: None,

@@ -1,7 +1,6 @@
 //! The replay itself: segment by segment through the server's tool, and on into the client.
 
 use std::{
-    fs::File,
     io::{self, Write},
     process::{Child, ChildStdin, Command, Stdio},
     sync::atomic::AtomicBool,
@@ -19,8 +18,9 @@ use crate::{
     Progress, SealedStream, StreamError,
     archive::{
         ArchiveError, Segment,
-        folder::{Found, Keys},
+        folder::{Found, Keys, failed as file_failed},
     },
+    store::Store,
 };
 
 impl Plan {
@@ -36,6 +36,7 @@ impl Plan {
         loads: &AtomicBool,
     ) -> Result<Replayed, ArchiveError> {
         let reader = Reader {
+            store: &*self.store,
             keys,
             tool,
             threads,
@@ -134,6 +135,7 @@ fn failed(program: &str, what: &str) -> ArchiveError {
 
 /// Turns sealed segments into statements.
 struct Reader<'a> {
+    store: &'a dyn Store,
     keys: Keys<'a>,
     /// The server's tool that prints a binlog as statements.
     tool: &'a dyn Fn() -> Command,
@@ -150,15 +152,14 @@ impl Reader<'_> {
         client: &mut (impl Write + Send),
         cut: &mut Cut,
     ) -> Result<bool, ArchiveError> {
-        let name = found.path.display().to_string();
+        let file_name = &found.file.name;
+        let name = self.store.path(file_name).display().to_string();
         let of_stream = |source: StreamError| ArchiveError::Stream {
             name: name.clone(),
             source,
         };
-        let file = File::open(&found.path).map_err(|source| ArchiveError::File {
-            path: found.path.clone(),
-            source,
-        })?;
+        let file = self.store.open(file_name);
+        let file = file.map_err(|source| file_failed(self.store, file_name, source))?;
         let stream = SealedStream::begin(file).map_err(of_stream)?;
         let key = (self.keys)(stream.header()).map_err(of_stream)?;
         let mut tool = (self.tool)();
