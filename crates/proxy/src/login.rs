@@ -59,6 +59,7 @@
 mod authenticate;
 mod change_user;
 mod connect;
+pub(crate) mod database;
 mod error;
 mod excuse;
 mod greeting;
@@ -83,12 +84,12 @@ use crate::keep_alive::keep_alive;
 use crate::members::{Era, Side};
 use crate::proxy_protocol;
 use connect::connect;
-pub(crate) use error::{LoginError, LoginResult};
+use error::{LoginError, LoginResult};
 use greeting::{Agreed, relay_greeted};
 use legs::{Legs, Owed};
 
 pub(crate) use change_user::change_user;
-pub(crate) use error::{OTHER_DATABASE, tell};
+pub(crate) use error::tell;
 pub(crate) use legs::Timing;
 pub(crate) use pace::Pace;
 pub(crate) use probe::ask;

@@ -4,11 +4,8 @@
 //! Median latencies stand beside throughputs. They say the same where the machine is quiet. Where
 //! others use it, a throughput holds their moments, too.
 
-use super::{Group, Scenario, figure, markdown::ratio_text};
-use crate::{
-    scenario::ROUND_TRIP,
-    stats::{Ratio, Verdict},
-};
+use super::{Group, ROUND_TRIP, Scenario, figure, markdown::ratio_text};
+use crate::stats::{Ratio, Verdict};
 
 /// A table of texts.
 pub struct Matrix {

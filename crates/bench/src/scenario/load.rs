@@ -14,7 +14,7 @@ use std::{
 use super::{
     Setting, Watch,
     companion::Companion,
-    network::{LinkWatch, ROUND_TRIP, prove, set},
+    network::{LinkWatch, prove, set},
     parameters,
     replica::{CATCH_UP_SECONDS, catch_up},
     sides::{Side, Sides, Way},
@@ -25,7 +25,7 @@ use crate::{
     error::BenchError,
     experiment::{Experiment, GroupPlan, Measured, VariantPlan},
     proof,
-    report::{Proof, ServerInfo},
+    report::{Proof, ROUND_TRIP, ServerInfo},
     server::{Family, Server, Session},
 };
 

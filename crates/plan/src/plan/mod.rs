@@ -214,9 +214,9 @@ pub struct Among {
     pub range: bool,
 }
 
-/// What is not known of a statement's tables. If they are missing, or lack a column, the statement's
-/// values belong to no column, and the server must not get them. If they are not, they are temporary
-/// ones.
+/// What is not known of a statement's tables. If they are missing, or lack a column, the
+/// statement's values belong to no column, and the server must not get them. If they are not, they
+/// are temporary ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Doubt {
     /// Nothing.

@@ -4,8 +4,8 @@
 //! A statement that names such a table fails. Its values belong into protected columns all the
 //! same: the CREATE TABLE before it may have been refused, or the account does not see the table.
 //! So the server is asked for the table before it gets the statement, which would stand in its log:
-//! see [`Doubt`]. The same holds for a column: the ALTER TABLE before it was refused, or a view does
-//! not show it. Its name may as well be an alias, so the server is asked there, too.
+//! see [`Doubt`]. The same holds for a column: the ALTER TABLE before it was refused, or a view
+//! does not show it. Its name may as well be an alias, so the server is asked there, too.
 //!
 //! The tree of a statement tells whether a table may be missing. Executable comments count as text.
 //! Of a definition that ends in a query, and of a statement behind SET STATEMENT or EXPLAIN, that
@@ -184,8 +184,8 @@ fn known_tables(request: &Request, names: &[TableName]) -> Vec<Arc<Table>> {
         .collect()
 }
 
-/// A word of the statement that is the name of a column which `[protect]` protects in the database of
-/// one of these tables, if none of them has it.
+/// A word of the statement that is the name of a column which `[protect]` protects in the database
+/// of one of these tables, if none of them has it.
 fn lost_column(request: &Request, all: &[Token], tables: &[Arc<Table>]) -> Option<String> {
     let is_call = |at: usize| all.get(at + 1).is_some_and(|t| t.is(b'('));
     let may_be_one = |at: usize| match all[at].kind {
@@ -201,8 +201,8 @@ fn lost_column(request: &Request, all: &[Token], tables: &[Arc<Table>]) -> Optio
     (0..all.len()).filter_map(may_be_one).find(is_lost)
 }
 
-/// Refuses new rows with the column: MariaDB prepares `INSERT … SELECT` without a look at the columns
-/// that it fills.
+/// Refuses new rows with the column: MariaDB prepares `INSERT … SELECT` without a look at the
+/// columns that it fills.
 fn not_assigned(request: &Request, all: &[Token], name: &str) -> Planned<()> {
     let sql = request.sql;
     if !is_one_of(sql, &all[0], &["insert", "replace"]) {

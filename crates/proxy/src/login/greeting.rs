@@ -5,6 +5,7 @@ use onionskin_wire::auth::MYSQL_NATIVE_PASSWORD;
 use onionskin_wire::messages::{ErrPacket, HandshakeResponse41, InitialHandshake, SslRequest};
 use onionskin_wire::{Capabilities, DefinitionForm, MariaDbCapabilities};
 
+use super::database;
 use super::error::{BAD_HANDSHAKE, LoginError, LoginResult, OLD_CLIENT, STRANGE_CHARSET};
 use super::legs::{Legs, Owed, read};
 use super::method::{Method, is_for_clients, withhold};
@@ -104,10 +105,11 @@ pub(crate) fn relay_greeted(
         server_version: version_of(greeting),
         connection_id: greeting.connection_id,
         user,
-        database: response.database.or(later).map(|name| {
-            let charset = Charset::from_collation_id(u16::from(response.charset));
-            let converted = charset.and_then(|charset| charset.to_utf8(&name));
-            text(&converted.unwrap_or(name))
+        database: response.database.or(later).and_then(|name| {
+            database::named(
+                &name,
+                Charset::from_collation_id(u16::from(response.charset)),
+            )
         }),
         charset: response.charset,
         attributes: response.connect_attrs,

@@ -8,18 +8,16 @@
 
 use onionskin_plan::LexMode;
 use onionskin_plan::lex::{Used, used};
-use onionskin_schema::folded;
 use onionskin_value::Charset;
 use onionskin_wire::messages::Command;
 
 use super::Session;
 use crate::error::{Failure, Outcome};
-use crate::login::{LoginError, LoginResult, OTHER_DATABASE};
-use crate::state::State;
+use crate::login::database::{is_called, named};
 
 impl Session {
-    /// Takes over what the server calls the session's database. If it says nothing of a USE that has
-    /// succeeded, the name is the client's.
+    /// Takes over what the server calls the session's database. If it says nothing of a USE that
+    /// has succeeded, the name is the client's.
     pub(super) fn take_database(&mut self) -> Outcome<()> {
         let told = self.state.told_database.take();
         let chosen = match std::mem::take(&mut self.current.has_chosen) {
@@ -97,40 +95,5 @@ impl Session {
         let charset = self.state.client_charset.filter(|_| !text.is_ascii());
         let converted = charset.and_then(|charset| charset.to_utf8(text));
         converted.unwrap_or_else(|| text.to_vec())
-    }
-}
-
-/// Whether this is how a server calls the database of this name: under `lower_case_table_names` in
-/// small letters.
-fn is_called(name: &str, told: &str) -> bool {
-    told == name || told == folded(name)
-}
-
-/// The database that a client's packet names, if it names one.
-pub(super) fn named(name: &[u8], charset: Option<Charset>) -> Option<String> {
-    if name.is_empty() {
-        return None;
-    }
-    let converted = charset.and_then(|charset| charset.to_utf8(name));
-    let name = converted.unwrap_or_else(|| name.to_vec());
-    Some(String::from_utf8_lossy(&name).into_owned())
-}
-
-/// A session begins in the database that its client has asked for, or in none.
-pub(super) fn must_be(state: &State, asked: Option<&str>) -> LoginResult<()> {
-    let is_it = match (asked, state.database.as_deref()) {
-        (Some(asked), Some(told)) => is_called(asked, told),
-        (asked, told) => asked.is_none() && told.is_none(),
-    };
-    match is_it {
-        true => Ok(()),
-        false => {
-            tracing::warn!(
-                told = state.database.as_deref(),
-                asked,
-                "the server puts a new session into another database"
-            );
-            Err(LoginError::Refused(OTHER_DATABASE))
-        }
     }
 }

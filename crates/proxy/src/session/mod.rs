@@ -56,6 +56,7 @@ use crate::fresh_transaction::FreshTransaction;
 use crate::functions::kept::Functions;
 use crate::live::Live;
 use crate::login::Login;
+use crate::login::database::{must_be, named};
 use crate::members::Era;
 use crate::metrics::{Ending, Meter};
 use crate::next_transaction::NextTransaction;
@@ -207,7 +208,8 @@ impl Session {
             }
         };
         let fits = shared.login.must_fit(&state.account, client.transport());
-        let fits = fits.and_then(|()| database::must_be(&state, login.database.as_deref()));
+        let told = state.database.as_deref();
+        let fits = fits.and_then(|()| must_be(told, login.database.as_deref()));
         if let Err(error) = fits {
             crate::login::tell(&mut client, &error);
             return Err(Failure::Client(WireError::Closed));
@@ -688,7 +690,7 @@ impl Session {
         let asked = ComChangeUser::decode(&payload, self.client_capabilities);
         if let Ok(asked) = &asked {
             let charset = asked.charset.and_then(Charset::from_collation_id);
-            self.state.database = database::named(&asked.database, charset);
+            self.state.database = named(&asked.database, charset);
             let account = String::from_utf8_lossy(&asked.username).into_owned();
             let (sessions, limits) = (&self.shared.sessions, &self.shared.config.sessions);
             if let Err(too_many) = sessions.change_account(&self.activity, account, limits) {
