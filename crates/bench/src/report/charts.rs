@@ -6,10 +6,7 @@ use super::{
     Group, Scenario, Variant,
     svg::{Axis, Bar, Line, Point, bars, lines},
 };
-use crate::{
-    metric::{METRICS, Metric, metric_of},
-    scenario::ROUND_TRIP,
-};
+use crate::metric::{METRICS, Metric, ROUND_TRIP, metric_of};
 
 /// How many charts of single runs over time a scenario may have.
 const OVER_TIME: usize = 6;

@@ -4,9 +4,9 @@
 //! Median latencies stand beside throughputs. They say the same where the machine is quiet. Where
 //! others use it, a throughput holds their moments, too.
 
-use super::{Group, Scenario, figure, markdown::ratio_text};
+use super::{Group, Scenario, figure, figures::ratio_text};
 use crate::{
-    scenario::ROUND_TRIP,
+    metric::ROUND_TRIP,
     stats::{Ratio, Verdict},
 };
 

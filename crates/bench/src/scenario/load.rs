@@ -14,16 +14,17 @@ use std::{
 use super::{
     Setting, Watch,
     companion::Companion,
-    network::{LinkWatch, ROUND_TRIP, prove, set},
+    network::{LinkWatch, prove, set},
     parameters,
     replica::{CATCH_UP_SECONDS, catch_up},
     sides::{Side, Sides, Way},
 };
 use crate::{
-    catalogue::{Extent, Spec, Statements},
-    driver::{Load, Loaded},
+    catalogue::{Extent, Spec},
+    driver::{Load, Loaded, Statements},
     error::BenchError,
     experiment::{Experiment, GroupPlan, Measured, VariantPlan},
+    metric::ROUND_TRIP,
     proof,
     report::{Proof, ServerInfo},
     server::{Family, Server, Session},

@@ -12,7 +12,6 @@ mod table_change;
 pub use backup::Backup;
 pub use functions::Functions;
 pub use load::LoadExperiment;
-pub use network::ROUND_TRIP;
 pub use table_change::TableChange;
 
 use std::collections::BTreeMap;

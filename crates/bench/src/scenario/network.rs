@@ -11,9 +11,6 @@ use crate::{
     report::Proof,
 };
 
-/// The parameter of groups that says how far the server is, behind its value.
-pub const ROUND_TRIP: &str = "ms round trip";
-
 /// Sets all links to a round trip in milliseconds. What it takes to wake the relay and the server
 /// for a packet, four times, is part of the round trip: pings find out how much that is now.
 pub fn set(places: &[Place], ms: f64) -> Result<(), BenchError> {
