@@ -4,7 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::{driver::WORKLOADS, error::BenchError, server::Family};
+use crate::{
+    driver::{Statements, WORKLOADS},
+    error::BenchError,
+    server::Family,
+};
 
 /// The description that comes with the program.
 pub const BUILT_IN: &str = include_str!("../scenarios.toml");
@@ -167,27 +171,6 @@ pub struct Extent {
 
 fn one() -> u32 {
     1
-}
-
-/// How the statements of a load travel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Statements {
-    /// As texts, with their values in them.
-    Text,
-    /// Prepared once in each session, then executed.
-    #[default]
-    Prepared,
-}
-
-impl Statements {
-    /// In reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Prepared => "prepared",
-        }
-    }
 }
 
 /// Settings of one family of servers.

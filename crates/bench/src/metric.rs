@@ -1,5 +1,8 @@
 //! What is measured: names, units, and which direction is better.
 
+/// The parameter of groups that says how far the server is, behind its value.
+pub const ROUND_TRIP: &str = "ms round trip";
+
 /// Whether more of it is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {

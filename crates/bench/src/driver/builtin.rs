@@ -16,10 +16,8 @@ use std::{
 
 use mysql::{Conn, OptsBuilder, Params, prelude::Queryable};
 
-use super::{Histogram, Load, Loaded, Table, statements};
-use crate::{
-    catalogue::Statements, error::BenchError, process::Stop, report::Series, server::Address,
-};
+use super::{Histogram, Load, Loaded, Statements, Table, statements};
+use crate::{error::BenchError, process::Stop, report::Series, server::Address};
 
 /// Deadlock, lock wait timeout, row changed since it was read: to be tried again, as sysbench does.
 const RETRIED: [u16; 3] = [1213, 1205, 1020];

@@ -9,12 +9,10 @@ mod sysbench;
 pub(crate) use builtin::connect;
 pub use builtin::{BuiltIn, Pace, Until};
 pub use histogram::Histogram;
-pub use statements::{Table, WORKLOADS, groups};
+pub use statements::{Statements, Table, WORKLOADS, groups};
 pub use sysbench::Sysbench;
 
-use crate::{
-    catalogue::Statements, error::BenchError, process::Stop, report::Series, server::Address,
-};
+use crate::{error::BenchError, process::Stop, report::Series, server::Address};
 
 /// A load of the tables `sbtest1` … in a database.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! The statements of sysbench's oltp workloads, for the driver of our own.
 
 use rand::{Rng, RngExt};
+use serde::Deserialize;
 
 /// The workloads that both drivers know, by sysbench's names, and two of ours: over the rows of a
 /// range that `oltp_read_only` reads as they are, what the proxy finishes, and what its scratch
@@ -29,6 +30,27 @@ pub fn own_select(workload: &str) -> Option<(&'static str, &'static str)> {
         FINISH => Some(("DISTINCT c", " ORDER BY c")),
         SCRATCH => Some(("id, UPPER(c), k % 7", "")),
         _ => None,
+    }
+}
+
+/// How the statements of a load travel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Statements {
+    /// As texts, with their values in them.
+    Text,
+    /// Prepared once in each session, then executed.
+    #[default]
+    Prepared,
+}
+
+impl Statements {
+    /// In reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Prepared => "prepared",
+        }
     }
 }
 

@@ -10,9 +10,8 @@ use std::{
     time::Duration,
 };
 
-use super::{Load, Loaded, statements::own_select};
+use super::{Load, Loaded, Statements, statements::own_select};
 use crate::{
-    catalogue::Statements,
     error::BenchError,
     machine::version_of,
     process::{self, Stop, find_program},

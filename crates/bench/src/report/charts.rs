@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Group, ROUND_TRIP, Scenario, Variant,
+    Group, Scenario, Variant,
     svg::{Axis, Bar, Line, Point, bars, lines},
 };
-use crate::metric::{METRICS, Metric, metric_of};
+use crate::metric::{METRICS, Metric, ROUND_TRIP, metric_of};
 
 /// How many charts of single runs over time a scenario may have.
 const OVER_TIME: usize = 6;

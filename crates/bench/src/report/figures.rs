@@ -1,5 +1,7 @@
 //! Numbers as people read them.
 
+use crate::stats::{Ratio, Verdict};
+
 /// A number for people: three or four digits, thousands in groups.
 pub fn figure(value: f64) -> String {
     let size = value.abs();
@@ -37,6 +39,16 @@ pub fn change(ratio: f64) -> String {
         Ok(0.0) => "0 %".into(),
         _ if percent < 0.0 => format!("−{shown} %"),
         _ => format!("+{shown} %"),
+    }
+}
+
+/// A ratio with its interval.
+pub fn ratio_text(ratio: &Ratio) -> String {
+    let figures = format!("{:.2} [{:.2}, {:.2}]", ratio.ratio, ratio.low, ratio.high);
+    match ratio.verdict {
+        Verdict::NoDifference => format!("{figures} no difference measured"),
+        Verdict::TooFewPairs => format!("{:.2} (one pair)", ratio.ratio),
+        _ => figures,
     }
 }
 

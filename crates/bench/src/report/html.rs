@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::{
     Group, Report, Scenario, Status, Variant, change, charts::charts, decision, figure,
-    markdown::ratio_text, matrix::matrices, reference::references, svg::escape,
+    figures::ratio_text, matrix::matrices, reference::references, svg::escape,
 };
 use crate::{
     metric::{Better, Column, METRICS, Metric},

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use super::{Report, Scenario, Status, decision, figure, matrix::matrices, reference::references};
-use crate::{
-    metric::{Column, METRICS},
-    stats::{Ratio, Verdict},
+use super::{
+    Report, Scenario, Status, decision, figure, figures::ratio_text, matrix::matrices,
+    reference::references,
 };
+use crate::metric::{Column, METRICS};
 
 /// All of it.
 pub fn markdown(report: &Report) -> String {
@@ -171,16 +171,6 @@ const SHOWN: [&str; 13] = [
     "call_us",
     "bytes_per_row",
 ];
-
-/// A ratio with its interval.
-pub fn ratio_text(ratio: &Ratio) -> String {
-    let figures = format!("{:.2} [{:.2}, {:.2}]", ratio.ratio, ratio.low, ratio.high);
-    match ratio.verdict {
-        Verdict::NoDifference => format!("{figures} no difference measured"),
-        Verdict::TooFewPairs => format!("{:.2} (one pair)", ratio.ratio),
-        _ => figures,
-    }
-}
 
 /// A cell of a table must not end it.
 fn cell(text: &str) -> String {

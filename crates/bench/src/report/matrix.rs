@@ -4,8 +4,11 @@
 //! Median latencies stand beside throughputs. They say the same where the machine is quiet. Where
 //! others use it, a throughput holds their moments, too.
 
-use super::{Group, ROUND_TRIP, Scenario, figure, markdown::ratio_text};
-use crate::stats::{Ratio, Verdict};
+use super::{Group, Scenario, figure, figures::ratio_text};
+use crate::{
+    metric::ROUND_TRIP,
+    stats::{Ratio, Verdict},
+};
 
 /// A table of texts.
 pub struct Matrix {

@@ -44,9 +44,6 @@ pub const FORMAT: &str = "onionskin-bench";
 /// The version of the structure.
 pub const VERSION: u32 = 1;
 
-/// The parameter of groups that says how far the server is, behind its value.
-pub const ROUND_TRIP: &str = "ms round trip";
-
 /// One call of the benchmark.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -20,12 +20,13 @@ use super::{
     sides::{Side, Sides, Way},
 };
 use crate::{
-    catalogue::{Extent, Spec, Statements},
-    driver::{Load, Loaded},
+    catalogue::{Extent, Spec},
+    driver::{Load, Loaded, Statements},
     error::BenchError,
     experiment::{Experiment, GroupPlan, Measured, VariantPlan},
+    metric::ROUND_TRIP,
     proof,
-    report::{Proof, ROUND_TRIP, ServerInfo},
+    report::{Proof, ServerInfo},
     server::{Family, Server, Session},
 };
 

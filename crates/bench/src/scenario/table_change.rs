@@ -15,8 +15,8 @@ use std::{
 
 use super::{Setting, database, parameters};
 use crate::{
-    catalogue::{Extent, Spec, Statements, VariantSpec},
-    driver::{BuiltIn, Load, Pace, Until},
+    catalogue::{Extent, Spec, VariantSpec},
+    driver::{BuiltIn, Load, Pace, Statements, Until},
     error::BenchError,
     experiment::{Experiment, GroupPlan, Measured, VariantPlan},
     process::{self, Ended},
