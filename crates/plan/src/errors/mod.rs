@@ -67,8 +67,8 @@ table! {
         "This kind of statement is not supported on protected tables.",
         "Use SELECT, INSERT, REPLACE, UPDATE or DELETE.";
     pub NEEDS_KEY = "OS1009", 1235, "42000",
-        "The update reads rows before it writes them and needs a primary key to find them again.",
-        "Give the table a primary key.";
+        "The update reads rows before it writes them and needs a primary key, which it does not change, to find them again.",
+        "Give the table a primary key; change the key's own columns in a statement of their own.";
     pub AMBIGUOUS = "OS1010", 1052, "23000",
         "A column name fits more than one table, one of which protects it.",
         "Qualify the column with its table.";
