@@ -193,12 +193,11 @@ pub fn hold<E>(
     fates: &mut [Fate],
     mut retention: impl FnMut(&Entry) -> Result<Option<Retention>, E>,
 ) -> Result<(), E> {
-    for place in 0..fates.len() {
-        if fates[place] != Fate::Remove {
-            continue;
-        }
-        if let Some(found) = retention(&catalogue.entries[place])? {
-            fates[place] = Fate::Retained(found);
+    for (fate, entry) in fates.iter_mut().zip(&catalogue.entries) {
+        if *fate == Fate::Remove
+            && let Some(found) = retention(entry)?
+        {
+            *fate = Fate::Retained(found);
         }
     }
     for place in 0..fates.len() {

@@ -195,7 +195,8 @@ impl Bucket {
                     .map(|(last, now)| (now - last).to_std().unwrap_or_default());
                 passed.is_some_and(|passed| passed >= idle)
             };
-            if !is_over && !(is_idle(upload.since) && is_idle(self.last_part(&upload)?)) {
+            let is_left = is_over || is_idle(upload.since) && is_idle(self.last_part(&upload)?);
+            if !is_left {
                 continue;
             }
             let mut ask = Ask::new(Method::Delete, "aborting an upload", Some(&upload.key));

@@ -57,7 +57,7 @@ fn what_can_pass_is_tried_again() {
         ("the end is lost", &END, Spoil::LoseAnswer, 0, 1),
         ("the end is lost for good", &END, Spoil::LoseAnswer, 0, 99),
         ("a changed part", &PART, Spoil::ChangeRequest, 1, 1),
-        ("a slow store", &PART, Spoil::Slow(700), 0, 9),
+        ("a slow store", &PART, Spoil::Slow(700), 0, 2),
         (
             "a list that is cut",
             &["GET /", "list-type"],
@@ -204,10 +204,7 @@ fn a_store_that_changes_objects_is_found_out() {
             .output()
             .expect("it ends");
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            matches!(output.status.code(), Some(1 | 2 | 3)),
-            "{output:?}"
-        );
+        assert!(matches!(output.status.code(), Some(1..=3)), "{output:?}");
         assert!(
             said.starts_with("onionskin: s3://backups/spoiled.sealed"),
             "{said}"
@@ -274,7 +271,8 @@ fn silence_ends_and_a_pulled_cable_may_be_put_back() {
     let begun = Instant::now();
     desk.fails_with(&BACKUP, &content, 1, "it is silent, or too slow (2 tries)");
     let took = begun.elapsed().as_secs();
-    assert!((50..150).contains(&took), "{took} s");
+    // Each try has 30 seconds for a read or a write, and five minutes for a part in all.
+    assert!((30..640).contains(&took), "{took} s");
     cable.freeze(false);
     assert_eq!(listed(&desk, "s3://backups"), 0);
 }
