@@ -187,7 +187,7 @@ pub(crate) fn bare_config(keys: Arc<KeySet>) -> Config {
 }
 
 impl Stage {
-    /// A session that has logged in. All tables are in the session's database. `no_tables` are
+    /// A session that has logged in, into the database of the tables. `no_tables` are
     /// words of statements that the proxy would otherwise look up there. `settings` is the server's
     /// whole answer to what the proxy asks at login, framed in packets.
     pub fn new(
@@ -215,7 +215,7 @@ impl Stage {
             server_version: String::new(),
             connection_id: 1,
             user: "stage".into(),
-            database: None,
+            database: tables.first().map(|table| table.database.clone()),
             charset: 45,
             attributes: None,
             client_authority: None,
