@@ -39,11 +39,11 @@ pub fn prepare(sql: &str) -> Vec<u8> {
     command(&payload)
 }
 
-/// The execution of statement 1.
-pub fn execute(parameters: &[(ParamType, BinaryValue)]) -> Vec<u8> {
+/// The execution of the statement with this number.
+pub fn execute(id: u32, parameters: &[(ParamType, BinaryValue)]) -> Vec<u8> {
     let mut payload = Vec::new();
     let none = CursorType::NO_CURSOR;
-    let mut writer = ExecuteWriter::begin(&mut payload, 1, none, parameters.len());
+    let mut writer = ExecuteWriter::begin(&mut payload, id, none, parameters.len());
     for (ty, value) in parameters {
         writer.param(&mut payload, *ty, value).expect("a parameter");
     }
@@ -125,11 +125,11 @@ pub fn binary_row(cells: &[&[u8]]) -> Vec<u8> {
     row
 }
 
-/// The answer to the preparation of a statement, as number 1.
-pub fn prepared(parameters: u16, columns: &[Vec<u8>]) -> Vec<u8> {
+/// The answer to the preparation of a statement, under this number.
+pub fn prepared(id: u32, parameters: u16, columns: &[Vec<u8>]) -> Vec<u8> {
     let mut head = Vec::new();
     ComStmtPrepareOk {
-        statement_id: 1,
+        statement_id: id,
         num_columns: columns.len() as u16,
         num_params: parameters,
         warnings: 0,

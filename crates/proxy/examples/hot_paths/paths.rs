@@ -396,7 +396,7 @@ fn writes(runner: &mut Runner, stage: &mut Stage, cells: &Cells) {
 fn prepared_selects(runner: &mut Runner, stage: &mut Stage, cells: &Cells) {
     let definitions = [column("sbtest1", "c$enc", BLOB, true)];
     let range = prepare("SELECT c FROM sbtest1 WHERE id BETWEEN ? AND ?");
-    turn(stage, &range, &prepared(2, &definitions));
+    turn(stage, &range, &prepared(1, 2, &definitions));
     let all = (0..ROWS as u64).map(|row| binary_row(&[&cells.c("sbtest1", row)]));
     let answer = rows(&definitions, all, AUTOCOMMIT);
     turns(runner, stage, "range-prepared", ROWS * 119, |_| {
@@ -404,12 +404,12 @@ fn prepared_selects(runner: &mut Runner, stage: &mut Stage, cells: &Cells) {
             (LONG, BinaryValue::Int(5017)),
             (LONG, BinaryValue::Int(5116)),
         ];
-        (execute(&bounds), answer.clone())
+        (execute(1, &bounds), answer.clone())
     });
     turn(
         stage,
         &prepare("SELECT c FROM sbtest1 WHERE id=?"),
-        &prepared(1, &definitions),
+        &prepared(2, 1, &definitions),
     );
     let answer = rows(
         &definitions,
@@ -417,10 +417,13 @@ fn prepared_selects(runner: &mut Runner, stage: &mut Stage, cells: &Cells) {
         AUTOCOMMIT,
     );
     turns(runner, stage, "point-select-prepared", 119, |_| {
-        (execute(&[(LONG, BinaryValue::Int(5017))]), answer.clone())
+        (
+            execute(2, &[(LONG, BinaryValue::Int(5017))]),
+            answer.clone(),
+        )
     });
     let insert = "INSERT INTO sbtest1 (id, k, c, pad) VALUES (?, ?, ?, ?)";
-    turn(stage, &prepare(insert), &prepared(5, &[]));
+    turn(stage, &prepare(insert), &prepared(3, 5, &[]));
     turns(runner, stage, "insert-prepared", 7, |run| {
         let (c, pad) = (digits(run, 10), digits(run, 5));
         let parameters = [
@@ -429,7 +432,7 @@ fn prepared_selects(runner: &mut Runner, stage: &mut Stage, cells: &Cells) {
             (BLOB, BinaryValue::Bytes(c.as_bytes())),
             (BLOB, BinaryValue::Bytes(pad.as_bytes())),
         ];
-        (execute(&parameters), done(1, "", AUTOCOMMIT))
+        (execute(3, &parameters), done(1, "", AUTOCOMMIT))
     });
 }
 
