@@ -564,12 +564,13 @@ fn tables_that_were_protected(kind: Kind) {
 }
 
 /// Each names a column that its table lacks, and has a value for it.
-const OF_LOST_COLUMNS: [&str; 34] = [
+const OF_LOST_COLUMNS: [&str; 35] = [
     "INSERT INTO p6 (id, email) VALUES (1, {v})",
     "INSERT INTO app.p6 (id, `email`) SELECT 1, {v}",
     "INSERT INTO p6 SET id = 1, email = {v}",
     "INSERT INTO p6 (id) SELECT id FROM p6 WHERE email = {v}",
     "INSERT INTO p6 (id) SELECT id FROM p6 ON DUPLICATE KEY UPDATE p6.email = {v}",
+    "INSERT INTO p6 (id) SELECT id AS email FROM p6 ON DUPLICATE KEY UPDATE p6.card_no = {v}",
     "UPDATE p6 a, p6 b SET a.email = {v} WHERE a.id = b.id",
     "DELETE a FROM p6 a JOIN p6 b ON a.id = b.id WHERE b.email = {v}",
     "INSERT INTO p6 (id) VALUES (1) ON DUPLICATE KEY UPDATE EMAIL = {v}",

@@ -97,7 +97,10 @@ fn moved_to(database: &str) -> Vec<u8> {
 fn another_database_in_an_answer(kind: Kind) {
     let lies = |command: &[u8], _: usize, packet: &[u8]| match command {
         b"\x03DO 1" => vec![moved_to("evil")],
-        b"\x03DO 2" => vec![moved_to("")],
+        // another one is dropped, and one is made
+        b"\x03DO 2" | b"\x03DROP DATABASE IF EXISTS gone" | b"\x03CREATE DATABASE more" => {
+            vec![moved_to("")]
+        }
         b"\x03USE `app`" => vec![moved_to("evil")],
         // says nothing of it
         b"\x03USE app" | b"\x02app" => vec![vec![0, 0, 0, 2, 0, 0, 0]],
@@ -106,7 +109,13 @@ fn another_database_in_an_answer(kind: Kind) {
     let Some((_server, meddler, proxy)) = between(kind, lies) else {
         return;
     };
-    for (id, lie) in ["DO 1", "DO 2"].iter().enumerate() {
+    let lies = [
+        "DO 1",
+        "DO 2",
+        "DROP DATABASE IF EXISTS gone",
+        "CREATE DATABASE more",
+    ];
+    for (id, lie) in lies.iter().enumerate() {
         let mut session = proxy.connect_to("app");
         let _ = session.run(lie);
         let insert = format!("INSERT INTO users VALUES ({id}, '{SECRET}')");

@@ -6,15 +6,15 @@ use onionskin_value::{Charset, Input};
 use super::{LexMode, LiteralKind, Token, TokenKind, tokens};
 use crate::literal::decode;
 use crate::planner::identifier;
-use crate::statement::flattened;
+use crate::statement::{flattened, is_one_of};
 
 /// What the statements of a text ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Used {
     /// The databases behind USE.
     pub databases: Vec<String>,
-    /// A database is dropped: if it is the session's, the session has none.
-    pub drops: bool,
+    /// The databases that are dropped: if the session's is among them, it has none.
+    pub dropped: Vec<String>,
     /// The client's files behind LOCAL INFILE.
     pub files: Vec<Vec<u8>>,
 }
@@ -29,25 +29,37 @@ pub fn used(sql: &[u8], mode: LexMode) -> Used {
     };
     let begins = |at: usize| at == 0 || all[at - 1].is(b';');
     for (at, token) in all.iter().enumerate() {
-        let is = |at: usize, words: &[&str]| {
-            let token: Option<&Token> = all.get(at);
-            token.is_some_and(|t| words.iter().any(|w| t.is_word(sql, w)))
-        };
         if token.kind != TokenKind::Word || !begins(at) {
             continue;
         }
-        if is(at, &["use"]) {
+        if token.is_word(sql, "use") {
             let name = all.get(at + 1).and_then(|t| identifier(sql, t));
             used.databases.extend(name);
         }
-        if is(at, &["load"]) {
+        if token.is_word(sql, "load") {
             used.files.extend(local_file(sql, mode, &all[at..]));
         }
-        // CREATE OR REPLACE drops, too
-        let is_database = (1..4).any(|n| is(at + n, &["database", "schema"]));
-        used.drops |= is(at, &["drop", "create"]) && is_database;
+        used.dropped.extend(dropped(sql, &all[at..]));
     }
     used
+}
+
+/// The database that a statement drops: DROP DATABASE, CREATE OR REPLACE DATABASE.
+fn dropped(sql: &[u8], all: &[Token]) -> Option<String> {
+    let is = |at: usize, words: &[&str]| all.get(at).is_some_and(|t| is_one_of(sql, t, words));
+    let database = match () {
+        () if is(0, &["drop"]) => 1,
+        () if is(0, &["create"]) && is(1, &["or"]) && is(2, &["replace"]) => 3,
+        () => return None,
+    };
+    if !is(database, &["database", "schema"]) {
+        return None;
+    }
+    let name = match is(database + 1, &["if"]) && is(database + 2, &["exists"]) {
+        true => database + 3,
+        false => database + 1,
+    };
+    identifier(sql, all.get(name)?)
 }
 
 /// The file of a statement that begins with LOAD.
@@ -87,16 +99,18 @@ mod tests {
             ("INSERT INTO t VALUES ('x; USE app')", &[]),
         ] {
             assert_eq!(used(sql).databases, names, "{sql}");
-            assert!(!used(sql).drops, "{sql}");
+            assert!(used(sql).dropped.is_empty(), "{sql}");
         }
         for sql in [
             "DROP DATABASE app",
             "drop schema if exists app",
             "CREATE OR REPLACE DATABASE app",
         ] {
-            assert!(used(sql).drops, "{sql}");
+            assert_eq!(used(sql).dropped, ["app"], "{sql}");
         }
-        assert!(!used("DROP TABLE `database`").drops);
+        for sql in ["DROP TABLE `database`", "CREATE DATABASE app"] {
+            assert!(used(sql).dropped.is_empty(), "{sql}");
+        }
     }
 
     #[test]

@@ -100,8 +100,8 @@ pub(super) fn doubt(
             "a query in a statement of this kind, by a name that [protect] matches",
         );
     }
-    let lost = lost_column(request, &all, &tables);
-    if lost.is_some() && asks {
+    let lost = lost_columns(request, &all, &tables);
+    if !lost.is_empty() && asks {
         return refuse(
             &errors::STATEMENT,
             "a value beside a column that is missing",
@@ -109,16 +109,20 @@ pub(super) fn doubt(
     }
     if let Some(target) = only_table(request, &all) {
         let is_prepared = || is_one_of(sql, &all[0], &["insert", "replace"]);
-        match lost {
-            _ if is_missing(request, &target) => return Ok(Doubt::Table(target)),
-            None => return Ok(Doubt::None),
-            Some(_) if is_prepared() => {}
-            Some(ref name) => return not_prepared(request, &all, name),
+        if is_missing(request, &target) {
+            return Ok(Doubt::Table(target));
+        }
+        if lost.is_empty() {
+            return Ok(Doubt::None);
+        }
+        if !is_prepared() {
+            lost.iter()
+                .try_for_each(|name| not_prepared(request, &all, name))?;
+            return Ok(Doubt::None);
         }
     }
-    if let Some(name) = &lost {
-        not_assigned(request, &all, name)?;
-    }
+    lost.iter()
+        .try_for_each(|name| not_assigned(request, &all, name))?;
     let Some(part) = rows_part(sql, &all) else {
         // whatever it names, its values are not for another table
         return Ok(Doubt::None);
@@ -133,11 +137,11 @@ pub(super) fn doubt(
         text: with_other_values(sql, part),
         is_named,
         stands,
-        column: lost.is_some(),
+        column: !lost.is_empty(),
     };
-    let without_tables = match lost.is_some() {
-        true => text(false, false),
-        false => Doubt::None,
+    let without_tables = match lost.is_empty() {
+        true => Doubt::None,
+        false => text(false, false),
     };
     let is_named = match tree {
         None if !is_listed => return Ok(without_tables),
@@ -184,9 +188,9 @@ fn known_tables(request: &Request, names: &[TableName]) -> Vec<Arc<Table>> {
         .collect()
 }
 
-/// A word of the statement that is the name of a column which `[protect]` protects in the database
-/// of one of these tables, if none of them has it.
-fn lost_column(request: &Request, all: &[Token], tables: &[Arc<Table>]) -> Option<String> {
+/// Words of the statement that are names of columns which `[protect]` protects in the database of
+/// one of these tables, and that none of them has.
+fn lost_columns(request: &Request, all: &[Token], tables: &[Arc<Table>]) -> Vec<String> {
     let is_call = |at: usize| all.get(at + 1).is_some_and(|t| t.is(b'('));
     let may_be_one = |at: usize| match all[at].kind {
         TokenKind::Word if is_call(at) => None,
@@ -198,7 +202,10 @@ fn lost_column(request: &Request, all: &[Token], tables: &[Arc<Table>]) -> Optio
         databases.any(|database| request.policy.names_column(database, name))
             && !tables.iter().any(|table| table.column(name).is_some())
     };
-    (0..all.len()).filter_map(may_be_one).find(is_lost)
+    (0..all.len())
+        .filter_map(may_be_one)
+        .filter(is_lost)
+        .collect()
 }
 
 /// Refuses new rows with the column: MariaDB prepares `INSERT … SELECT` without a look at the
@@ -240,7 +247,7 @@ fn not_assigned(request: &Request, all: &[Token], name: &str) -> Planned<()> {
 }
 
 /// Of what no server prepares: whether the word is a column's name, whose value would be sent.
-fn not_prepared(request: &Request, all: &[Token], name: &str) -> Planned<Doubt> {
+fn not_prepared(request: &Request, all: &[Token], name: &str) -> Planned<()> {
     let sql = request.sql;
     let is_it = |token: &Token| identifier(sql, token).is_some_and(|other| same_name(&other, name));
     let is_assigned = || {
@@ -251,7 +258,7 @@ fn not_prepared(request: &Request, all: &[Token], name: &str) -> Planned<Doubt> 
     match verb("handler") || verb("load") && is_assigned() {
         true => Err(Refusal::unknown_column(name, "field list")),
         // definitions have rules of their own
-        false => Ok(Doubt::None),
+        false => Ok(()),
     }
 }
 

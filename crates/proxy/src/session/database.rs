@@ -48,7 +48,11 @@ impl Session {
 
     fn has_chosen(&self, told: Option<&str>) -> bool {
         let Some(told) = told else {
-            return self.current.may_lose_database || self.used().drops;
+            let is_it = |own: &String| {
+                let dropped = self.used().dropped;
+                dropped.iter().any(|name| is_called(name, own))
+            };
+            return self.current.may_lose_database || self.state.database.iter().any(is_it);
         };
         let own = self.current.own_database.as_deref();
         let is_it = |name: &String| is_called(name, told);
