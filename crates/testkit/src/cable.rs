@@ -183,12 +183,15 @@ impl Inside {
                 self.cut();
                 break;
             }
-            // Where another connection has cut the cable, nothing passes any more.
-            if self.is_cut.load(Ordering::SeqCst) || to.write_all(&buffer[..n]).is_err() {
+            if sprung == Some(When::After) && freezes == Some(false) {
+                // In this order: a server that is fast would answer before the cut.
+                self.is_cut.store(true, Ordering::SeqCst);
+                let _ = to.write_all(&buffer[..n]);
+                self.cut();
                 break;
             }
-            if sprung == Some(When::After) && freezes == Some(false) {
-                self.cut();
+            // Where another connection has cut the cable, nothing passes any more.
+            if self.is_cut.load(Ordering::SeqCst) || to.write_all(&buffer[..n]).is_err() {
                 break;
             }
         }
