@@ -116,6 +116,7 @@ impl Explain {
             finish: FinishLimits::default(),
             audit: None,
             slow: SlowLimits::default(),
+            shapes: None,
             scratch,
             like_index: file.like_index,
             counts: false,

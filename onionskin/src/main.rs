@@ -66,6 +66,7 @@ mod members;
 mod meter;
 mod migrate;
 mod notify;
+mod observe;
 mod open;
 mod passphrase;
 mod pin;

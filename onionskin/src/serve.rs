@@ -25,6 +25,7 @@ use crate::{
     logging,
     members::{self, Members},
     notify,
+    observe::Observing,
     private::{Installation, OwnEngine, PrivateError, PrivateServer, root_is_open},
     reload::{Beginning, Reloader},
     scratch_section::ScratchSection,
@@ -76,6 +77,11 @@ pub struct Serve {
     /// Log every packet by kind and length, without its content
     #[arg(long)]
     trace: bool,
+    /// Count what applications ask, and append it to this file for `assess queries`
+    ///
+    /// The statements' shapes, without a value of theirs, and how often each came.
+    #[arg(long, value_name = "FILE")]
+    observe: Option<PathBuf>,
 }
 
 /// Servers of this program's own.
@@ -108,15 +114,8 @@ impl Serve {
     ) -> Result<(), CommandError> {
         let system = |doing| move |source| CommandError::System { doing, source };
         let file = self.config_file()?;
-        let mut given = Given {
-            listen: self.listen.clone(),
-            backend: self.backend.as_deref().map(parse_backend).transpose()?,
-            trace: self.trace,
-            // where it is comes later
-            server: self.private.as_ref().map(|_| Default::default()),
-            patience: Patience::Until(termination.clone()),
-            ..Given::default()
-        };
+        let observing = self.observe.as_deref().map(Observing::begin).transpose()?;
+        let mut given = self.given(termination, observing.as_ref())?;
         let own_engine = self.own_engine(&file)?;
         if let Some((engine, _)) = &own_engine {
             given.engine = Some(engine.clone());
@@ -207,6 +206,7 @@ impl Serve {
             .transpose()
             .map_err(system("watching the provider of the root key"))?;
         let ended = proxy.run();
+        drop(observing);
         service.end();
         if let Some(audit) = audit {
             match audit.log.close() {
@@ -227,6 +227,24 @@ impl Serve {
             return Err(CommandError::KeysExpired(ttl.as_secs_f64()));
         }
         Ok(())
+    }
+
+    /// What the arguments say.
+    fn given(
+        &self,
+        termination: &Termination,
+        observing: Option<&Observing>,
+    ) -> Result<Given, CommandError> {
+        Ok(Given {
+            listen: self.listen.clone(),
+            backend: self.backend.as_deref().map(parse_backend).transpose()?,
+            trace: self.trace,
+            shapes: observing.map(Observing::shapes),
+            // where it is comes later
+            server: self.private.as_ref().map(|_| Default::default()),
+            patience: Patience::Until(termination.clone()),
+            ..Given::default()
+        })
     }
 
     /// Starts the private server, and its scratch engine if no other is configured.

@@ -6,7 +6,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use onionskin_keys::{KeySet, ProviderState, read_private_file};
 use onionskin_proxy::{
-    Backend, BackendTls, Config, EnginePlace, ListenAddress, PinFile, Whereabouts,
+    Backend, BackendTls, Config, EnginePlace, ListenAddress, PinFile, StatementShapes, Whereabouts,
     findings_at_start,
 };
 use zeroize::Zeroizing;
@@ -25,6 +25,8 @@ pub struct Given {
     pub backend: Option<Backend>,
     /// `--trace`
     pub trace: bool,
+    /// Where statements are counted under `--observe`.
+    pub shapes: Option<Arc<StatementShapes>>,
     /// A server of this program's own: its socket.
     pub server: Option<PathBuf>,
     /// A scratch engine of this program's own.
@@ -119,6 +121,7 @@ impl Setup {
             backend_rsa_key: tls::server_key(file)?,
             login: file.login.clone(),
             trace: given.trace,
+            shapes: given.shapes.clone(),
             sessions: file.sessions.clone(),
             finish: file.finish.clone(),
             slow: file.slow.clone(),

@@ -6,6 +6,8 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use onionskin_assess::queries::QueriesReport;
@@ -17,6 +19,8 @@ on_both_servers!(
     a_benchmark,
     a_shop,
     logs_and_digests_are_read,
+    an_application_is_observed,
+    what_is_observed_outlives_its_program,
     its_commands_encrypt_the_tables_that_are_there,
     what_cannot_be_is_said,
     hostile_names_views_and_other_databases,
@@ -331,6 +335,111 @@ fn logs_and_digests_are_read(kind: Kind) {
     let (_, report, all) = assess(&server, &["--digests", "--columns", SHOP.columns]);
     assert_eq!(report.policy, SHOP.policy, "{all}");
     no_value_is_told(&all);
+}
+
+fn observing(server: &Server, file: &Path) -> Proxy {
+    let file = file.to_str().expect("text");
+    let options = ProxyOptions {
+        arguments: vec!["--observe".into(), file.into()],
+        ..ProxyOptions::default()
+    };
+    Proxy::start_with(server, options)
+}
+
+/// What goes through a proxy that protects nothing yet, by every way to send a statement, gives the
+/// policy that was made by hand. The file has no value.
+fn an_application_is_observed(kind: Kind) {
+    if direct_mode() {
+        return;
+    }
+    for application in [&ACCOUNTS, &BENCHMARK, &SHOP] {
+        let Some(server) = with_tables(kind, application, ServerOptions::default()) else {
+            return;
+        };
+        let folder = folder();
+        let file = folder.path().join("observed.json");
+        let mut proxy = observing(&server, &file);
+        let mut client = proxy.connect_to("app");
+        for sql in application.statements {
+            client.must(sql);
+        }
+        let select = format!("SELECT * FROM {} WHERE 1 = ?", names(application)[0]);
+        for _ in 0..3 {
+            client.execute(&select, ("canary",)).expect("it runs");
+        }
+        client.must("SET @x = 'canary'");
+        client.must("PREPARE by_name FROM 'SELECT 1, ? LIKE ''%canary%'''");
+        client.must("EXECUTE by_name USING @x");
+        client.must("DO 'canary'; /* canary */ SELECT 'canary' AS 'canary'");
+        client.must("/*!50000 SELECT 'canary' */");
+        client.must_fail("SELECT 'canary");
+        client.must("SET sql_mode = 'ANSI_QUOTES'");
+        client.must("SELECT \"id\", 'canary' FROM (SELECT 1 AS \"id\") d");
+        client.must("SET sql_mode = ''");
+        client.must("SELECT \"canary\", N'canary', _utf8mb4'canary', 'can' 'ary'");
+        drop(client);
+        proxy.terminate();
+        let said = fs::read_to_string(&file).expect("it was written");
+        no_value_is_told(&said);
+        let file = file.to_str().expect("text");
+        let columns = application.columns;
+        let (_, report, all) = assess(&server, &["--statements", file, "--columns", columns]);
+        assert_eq!(report.policy, application.policy, "{said}\n{all}");
+        let select = select.replace("1 = ", "? = ");
+        let found = report.shapes.iter().find(|found| found.shape == select);
+        assert_eq!(found.map(|found| found.count), Some(3), "{said}");
+        // the text that was prepared by its name
+        assert!(said.contains("\"SELECT 1, ? LIKE '%aaa%'\""), "{said}");
+        no_value_is_told(&all);
+    }
+}
+
+/// Counts of several programs add up. A killed one loses the last seconds, and a file of another
+/// kind is left alone.
+fn what_is_observed_outlives_its_program(kind: Kind) {
+    if direct_mode() {
+        return;
+    }
+    let Some(server) = with_tables(kind, &SHOP, ServerOptions::default()) else {
+        return;
+    };
+    let folder = folder();
+    let file = folder.path().join("observed.json");
+    let sql = "SELECT city FROM customers WHERE email = 'a'";
+    let said = |text: &str| text.matches("SELECT city FROM customers").count();
+    let mut first = observing(&server, &file);
+    let mut second = observing(&server, &file);
+    for proxy in [&first, &second] {
+        let mut client = proxy.connect_to("app");
+        for _ in 0..5 {
+            client.must(sql);
+        }
+    }
+    // it writes by itself
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while said(&fs::read_to_string(&file).expect("it is there")) < 2 {
+        assert!(Instant::now() < deadline, "nothing is written");
+        thread::sleep(Duration::from_millis(200));
+    }
+    first.kill9();
+    second.connect_to("app").must(sql);
+    second.terminate();
+    let path = file.to_str().expect("text");
+    let (_, report, all) = assess(&server, &["--statements", path, "--columns", SHOP.columns]);
+    let is_it = |shape: &str| shape == "SELECT city FROM customers WHERE email = ?";
+    let found = report.shapes.iter().find(|shape| is_it(&shape.shape));
+    assert_eq!(found.map(|shape| shape.count), Some(11), "{all}");
+    let other = folder.path().join("other.txt");
+    fs::write(&other, "mine\n").expect("written");
+    let output = Command::new(env!("CARGO_BIN_EXE_onionskin"))
+        .args(["serve", "-c", "onionskin.toml", "--listen", "127.0.0.1:0"])
+        .arg("--observe")
+        .arg(&other)
+        .current_dir(second.folder())
+        .output();
+    let output = output.expect("onionskin runs");
+    assert!(!output.status.success() && text(&output).contains("something else"));
+    assert_eq!(fs::read_to_string(&other).expect("it is there"), "mine\n");
 }
 
 /// In their order: the foreign key goes, both tables are migrated, and it comes again.

@@ -8,6 +8,7 @@ on_both_servers!(
     each_account_sees_what_is_said_of_it,
     nothing_more_is_learned,
     roles_count_as_they_are_set,
+    roles_that_programs_take_away,
     an_account_is_known_in_every_character_set,
     views_and_other_names_show_nothing,
     a_reload_masks_open_sessions,
@@ -408,6 +409,59 @@ fn roles_count_as_they_are_set(kind: Kind) {
             let probe = "SELECT id FROM people WHERE name = 'Alice'";
             assert_eq!(session.must_fail(probe), 1143);
         }
+    }
+}
+
+/// A role is gone, however it was given up: the mask goes by what the session has.
+fn roles_that_programs_take_away(kind: Kind) {
+    let Some(pair) = start(kind) else {
+        return;
+    };
+    let mut root = pair.proxy.connect();
+    root.must("CREATE ROLE auditor");
+    root.must("GRANT ALL ON one.* TO auditor");
+    root.must("GRANT auditor TO roly");
+    root.must("USE one");
+    let invoker = "SQL SECURITY INVOKER BEGIN";
+    for (name, body) in [
+        ("ok", "SET ROLE NONE"),
+        ("fails", "SET ROLE NONE; SIGNAL SQLSTATE '45000'"),
+        ("shows", "SET ROLE NONE; SELECT 5"),
+        ("dynamic", "PREPARE x FROM 'SET ROLE NONE'; EXECUTE x"),
+    ] {
+        root.must(&format!("CREATE PROCEDURE {name}() {invoker} {body}; END"));
+    }
+    let mut ways = vec![
+        "CALL ok()",
+        "CALL fails()",
+        "CALL shows()",
+        "CALL dynamic()",
+        "PREPARE x FROM 'SET ROLE NONE'; EXECUTE x",
+        "/*!50000 SET ROLE NONE */",
+        "SET/**/ROLE/**/NONE",
+        "DO 1; SET ROLE NONE",
+    ];
+    if kind == Kind::MariaDb {
+        ways.extend([
+            "EXECUTE IMMEDIATE 'SET ROLE NONE'",
+            "BEGIN NOT ATOMIC SET ROLE NONE; END",
+            "SET STATEMENT max_statement_time = 9 FOR SET ROLE NONE",
+            "IF 1 THEN SET ROLE NONE; END IF",
+        ]);
+    }
+    let sql = "SELECT name FROM people WHERE id = 1";
+    for way in ways {
+        let mut session = login(&pair, "roly", "one");
+        session.must("SET ROLE auditor");
+        assert_eq!(rows(&session.must(sql)), "Alice");
+        // some fail, and some are refused
+        let _ = session.run(way);
+        let role = session.text("SELECT CURRENT_ROLE()").expect("a row");
+        let is_gone = ["NONE", "NULL"].contains(&role.as_str());
+        let wanted = if is_gone { "NULL" } else { "Alice" };
+        assert_eq!(rows(&session.must(sql)), wanted, "{way}: {role}");
+        let prepared = session.execute(sql, ()).expect("a result");
+        assert_eq!(rows(&prepared), wanted, "{way}");
     }
 }
 

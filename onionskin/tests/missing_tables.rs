@@ -564,7 +564,7 @@ fn tables_that_were_protected(kind: Kind) {
 }
 
 /// Each names a column that its table lacks, and has a value for it.
-const OF_LOST_COLUMNS: [&str; 35] = [
+const OF_LOST_COLUMNS: [&str; 40] = [
     "INSERT INTO p6 (id, email) VALUES (1, {v})",
     "INSERT INTO app.p6 (id, `email`) SELECT 1, {v}",
     "INSERT INTO p6 SET id = 1, email = {v}",
@@ -601,6 +601,12 @@ const OF_LOST_COLUMNS: [&str; 35] = [
     "SELECT id FROM shown WHERE name = {v}",
     "UPDATE shown SET name = {v} WHERE id = 1",
     "INSERT INTO shown (id, name) VALUES (1, {v})",
+    // views of a table that is protected by its definition alone
+    "SELECT id FROM few WHERE pin = {v}",
+    "UPDATE other.few SET pin = {v} WHERE id = 1",
+    "INSERT INTO other.few (id, pin) VALUES (1, {v})",
+    "SELECT f.id AS pin FROM other.few f WHERE f.pin = {v}",
+    "DELETE FROM few WHERE `PIN` = {v}",
 ];
 
 fn of_lost_columns(kind: Kind) -> &'static [&'static str] {
@@ -637,10 +643,14 @@ fn columns_that_are_missing(kind: Kind) {
     );
     let mut admin = server.connect();
     admin.must("CREATE DATABASE app DEFAULT CHARSET utf8mb4");
+    admin.must("CREATE DATABASE other DEFAULT CHARSET utf8mb4");
     let mut session = proxy.connect_to("app");
     session.must("CREATE TABLE p6 (id INT PRIMARY KEY, mail VARCHAR(40))");
     session.must("CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(40))");
     session.must("CREATE VIEW shown AS SELECT id FROM users");
+    session.must("CREATE TABLE forced (id INT PRIMARY KEY, pin VARCHAR(40) ENCRYPTED FOR (eq))");
+    session.must("CREATE VIEW few AS SELECT id FROM forced");
+    session.must("CREATE VIEW other.few AS SELECT id FROM forced");
     let mut place = Place {
         server,
         proxy,
@@ -678,6 +688,7 @@ fn columns_that_are_missing(kind: Kind) {
         "ALTER TABLE p6 ADD note VARCHAR(20) DEFAULT 'n'",
         "ALTER TABLE p6 MODIFY mail VARCHAR(60) DEFAULT 'm'",
         "SELECT id FROM shown WHERE id = 'x'",
+        "SELECT id AS pin FROM other.few HAVING pin = '7'",
     ] {
         session.must(sql);
     }

@@ -2,6 +2,7 @@
 //! messages which statements mean what, and goes on to be told whatever a client sets.
 
 use ::mysql::Value;
+use ::mysql::prelude::Queryable;
 use onionskin_testkit::*;
 
 on_both_servers!(
@@ -9,6 +10,9 @@ on_both_servers!(
     programs_may_set_it,
     transactions_are_told_of,
     a_program_that_hides_the_session_shows_no_constant,
+    stored_functions_are_noticed,
+    own_functions_cost_no_question,
+    words_before_parentheses_call_no_program,
 );
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, n VARCHAR(9) {eq})";
@@ -200,4 +204,130 @@ fn a_program_that_hides_the_session_shows_no_constant(kind: Kind) {
     }
     drop(session);
     server.assert_no_trace_of(&["canary"]);
+}
+
+/// A stored function that sets a variable, by whatever it is called: the next statement is read and
+/// answered as the server does. MySQL says nothing of it at the end of a result.
+fn stored_functions_are_noticed(kind: Kind) {
+    const STAMPS: &str = "CREATE TABLE s (id INT PRIMARY KEY, at TIMESTAMP NULL {eq})";
+    let Some(mut pair) = Pair::start(kind, &[TABLE, STAMPS]) else {
+        return;
+    };
+    pair.both("SET time_zone = '+00:00'");
+    pair.both("INSERT INTO t VALUES (1, 'a')");
+    pair.both("INSERT INTO s VALUES (1, '2020-01-01 12:00:00')");
+    pair.both(
+        "CREATE FUNCTION go_east() RETURNS INT NO SQL BEGIN SET time_zone = '+05:00'; RETURN 1; END",
+    );
+    pair.both("CREATE VIEW v AS SELECT go_east() AS z");
+    pair.both("CREATE VIEW w AS SELECT z FROM v");
+    pair.both("PREPARE direct FROM 'SELECT go_east()'");
+    pair.both("PREPARE hidden FROM 'SELECT * FROM w'");
+    for call in [
+        "SELECT go_east()",
+        "SELECT `go_east` ()",
+        "SELECT app.go_east()",
+        "SELECT COUNT(*), MAX(go_east()) FROM t",
+        "SELECT * FROM v",
+        "SELECT z FROM w",
+        "SELECT t.id, w.z FROM t, w",
+        "SELECT (SELECT z FROM w LIMIT 1) FROM t WHERE n = 'a'",
+        "EXECUTE direct",
+        "EXECUTE hidden",
+        "DO 1; SELECT * FROM w; SELECT id, at FROM s",
+        "SELECT go_east() FROM t; SELECT id, at FROM s",
+        "/*!50000 SELECT go_east() */",
+    ] {
+        pair.same(call);
+        pair.same("SELECT id, at FROM s");
+        pair.same("SELECT id FROM s WHERE at = '2020-01-01 17:00:00'");
+        pair.both("SET time_zone = '+00:00'");
+        pair.same("SELECT id, at FROM s");
+    }
+    for call in ["SELECT go_east() + ?", "SELECT z + ? FROM w"] {
+        assert!(pair.same_if_done_with(call, &[Value::from(1)]), "{call}");
+        pair.same("SELECT id, at FROM s");
+        pair.both("SET time_zone = '+00:00'");
+    }
+}
+
+/// Behind a result, MySQL is asked what a stored function may have set; where none can have run, it
+/// is not.
+fn own_functions_cost_no_question(kind: Kind) {
+    if direct_mode() {
+        return;
+    }
+    let Some(server) = Server::start(kind, ServerOptions::default()) else {
+        return;
+    };
+    let mut admin = server.connect();
+    admin.must("CREATE DATABASE app");
+    let proxy = Proxy::start(&server, "[protect]\n");
+    let mut session = proxy.connect_to("app");
+    session.must("CREATE TABLE t (id INT PRIMARY KEY, n VARCHAR(40) ENCRYPTED FOR (eq))");
+    session.must("CREATE FUNCTION the_one() RETURNS INT NO SQL RETURN 1");
+    session.must("CREATE TABLE plain (id INT PRIMARY KEY)");
+    session.must("CREATE TABLE keyless (a INT)");
+    session.must("CREATE VIEW v AS SELECT the_one() AS x");
+    let mut pings = |sql: &str| {
+        let mut count = |session: &mut Session| -> u64 {
+            // in order behind what the proxy asks
+            session.must("DO 0");
+            let status = admin.text("SHOW GLOBAL STATUS LIKE 'Com_admin_commands'");
+            let count = status.unwrap();
+            count.split('\t').next_back().unwrap().parse().unwrap()
+        };
+        // what the first one looks up is known afterwards
+        session.must(sql);
+        let before = count(&mut session);
+        session.must(sql);
+        session.conn().exec_drop(sql, ()).unwrap();
+        session.conn().exec_drop(sql, ()).unwrap();
+        count(&mut session) - before
+    };
+    for sql in [
+        "SELECT COUNT(*) FROM t",
+        "SELECT SUM(id), MAX( id ) FROM t WHERE id IN (1, 2) AND (n = 'a' OR n IN ('b'))",
+        "SELECT ROW_NUMBER() OVER (ORDER BY id) FROM plain",
+        "SELECT CONCAT(UPPER('a'), CAST(1 AS DECIMAL(10, 2)))",
+        "SELECT n FROM t WHERE id BETWEEN (1) AND (2) GROUP BY (n)",
+    ] {
+        assert_eq!(pings(sql), 0, "{sql}");
+    }
+    for sql in [
+        "SELECT the_one()",
+        "SELECT * FROM v",
+        "SELECT a FROM keyless",
+    ] {
+        let wanted = if kind == Kind::MySql { 3 } else { 0 };
+        assert_eq!(pings(sql), wanted, "{sql}");
+    }
+}
+
+/// The words behind which the proxy expects no stored function are MySQL's own.
+fn words_before_parentheses_call_no_program(kind: Kind) {
+    /// Of a function that does not exist.
+    const UNKNOWN: u16 = 1305;
+    if kind != Kind::MySql {
+        return;
+    }
+    let Some(server) = Server::start(kind, ServerOptions::default()) else {
+        return;
+    };
+    let mut session = server.connect();
+    session.must("CREATE DATABASE app");
+    session.must("USE app");
+    assert_eq!(session.must_fail("SELECT nope()"), UNKNOWN);
+    let (mut words, mut others) = (0, Vec::new());
+    for word in onionskin_plan::own_words() {
+        for arguments in ["", "1", "1, 1"] {
+            let call = format!("SELECT {word}({arguments})");
+            if session.run(&call).is_err_and(|e| e.code == UNKNOWN) {
+                others.push(word);
+            }
+        }
+        words += 1;
+    }
+    assert!(others.is_empty(), "{others:?}");
+    assert!(words > 250, "{words}");
 }

@@ -20,6 +20,8 @@ mod hidden;
 pub mod lex;
 pub mod literal;
 mod named;
+mod native;
+mod observed;
 mod only_reads;
 mod parse;
 mod places;
@@ -46,6 +48,8 @@ pub use finishing::{
 pub use hidden::{PRIMARY, index_hint};
 pub use lex::{LexMode, LiteralKind};
 pub use named::{NamedTable, tables_named};
+pub use native::own_words;
+pub use observed::without_values;
 pub use only_reads::only_reads;
 pub use parse::SESSION_STACK;
 pub use plan::{

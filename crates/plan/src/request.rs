@@ -108,6 +108,12 @@ pub trait Catalog {
     fn was_protected(&self, database: &str, name: &str) -> bool {
         self.pinned(database, name).is_some()
     }
+
+    /// Whether some table is known to have, or to have had, a protected column of this name.
+    fn names_protected(&self, column: &str) -> bool {
+        let _ = column;
+        false
+    }
 }
 
 /// A statement to be planned.

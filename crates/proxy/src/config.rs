@@ -24,6 +24,7 @@ use crate::engine_place::EnginePlace;
 use crate::mask::Masks;
 use crate::network::Network;
 use crate::pins::PinFile;
+use crate::statement_shapes::StatementShapes;
 
 /// How long a connection to the server may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -289,6 +290,8 @@ pub struct Config {
     pub login: LoginLimits,
     /// Log every packet's kind and length.
     pub trace: bool,
+    /// Where the shapes of all statements are counted, if they are.
+    pub shapes: Option<Arc<StatementShapes>>,
     /// Clients at once.
     pub sessions: SessionLimits,
     /// Tier 2.

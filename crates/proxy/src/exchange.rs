@@ -73,6 +73,10 @@ pub(crate) struct Server {
     pub untold: bool,
     /// A result has ended with a packet that could not tell of changes.
     pub silent_end: bool,
+    /// The last answer was an error, which tells neither changes nor the status.
+    pub failed: bool,
+    /// Changes were told before the end of an answer: they may not be the last.
+    pub told_within: bool,
     /// The session's `sql_select_limit`, if it limits. The server applies it to statements of the
     /// proxy's own, too.
     pub select_limit: Option<String>,
@@ -157,6 +161,8 @@ impl Server {
             is_faulty: false,
             untold: false,
             silent_end: false,
+            failed: false,
+            told_within: false,
             select_limit: None,
             bound: PacketBound::default(),
             found: Found::Lost,
@@ -341,6 +347,7 @@ impl Server {
                 self.may_be_in_transaction = false;
                 // it tells what ends before it did not
                 self.silent_end = false;
+                self.failed = false;
                 if status.contains(StatusFlags::SESSION_STATE_CHANGED)
                     && self.capabilities.contains(Capabilities::SESSION_TRACK)
                 {
@@ -349,7 +356,10 @@ impl Server {
                     if let Some(written) = &self.written {
                         note_written(written, ok.session_changes);
                     }
-                    self.changes.extend_from_slice(ok.session_changes.0);
+                    match status.contains(StatusFlags::MORE_RESULTS) {
+                        true => self.told_within = true,
+                        false => self.changes.extend_from_slice(ok.session_changes.0),
+                    }
                 }
             }
             Step::EndOfRows { status } => {
@@ -370,7 +380,10 @@ impl Server {
                     if let Some(written) = &self.written {
                         note_written(written, ok.session_changes);
                     }
-                    self.changes.extend_from_slice(ok.session_changes.0);
+                    match status.contains(StatusFlags::MORE_RESULTS) {
+                        true => self.told_within = true,
+                        false => self.changes.extend_from_slice(ok.session_changes.0),
+                    }
                 }
             }
             // a deadlock has ended the transaction, and errors do not tell the status
@@ -379,6 +392,7 @@ impl Server {
                     return Err(Failure::Backend(WireError::Closed));
                 }
                 self.may_hold_list = true;
+                self.failed = true;
                 self.may_be_in_transaction = !self.status.contains(StatusFlags::AUTOCOMMIT);
                 let error = ErrPacket::decode(self.connection.last_payload());
                 if error.is_ok_and(|e| e.code == DEADLOCK) {

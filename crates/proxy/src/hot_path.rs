@@ -174,6 +174,7 @@ pub(crate) fn bare_config(keys: Arc<KeySet>) -> Config {
         backend_rsa_key: None,
         login: LoginLimits::default(),
         trace: false,
+        shapes: None,
         sessions: SessionLimits::default(),
         finish: FinishLimits::default(),
         slow: SlowLimits::default(),

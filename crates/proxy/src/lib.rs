@@ -41,6 +41,7 @@
 //! | `session_limits` | how many sessions there may be |
 //! | `touched`, `audit` | cells that a statement opens and seals, and its line in the audit log |
 //! | `slow_log` | how many lines slow statements get |
+//! | `statement_shapes` | what an application asks, counted without values |
 //! | `config`, `error` | what a proxy is told when it starts; why a statement did not run |
 
 mod age;
@@ -110,6 +111,7 @@ mod show;
 mod shown;
 mod slow_log;
 mod state;
+mod statement_shapes;
 mod status;
 mod temporary;
 mod touched;
@@ -149,6 +151,7 @@ pub use observer::{Observer, Part, ServerQuestion};
 pub use onionskin_plan::lex::used_database;
 pub use pins::{PinError, PinFile, findings_at_start};
 pub use refused::{Help, Refused};
+pub use statement_shapes::{StatementShape, StatementShapes, TakenShapes};
 pub use status::{Counted, PartState, ProtectedColumn, ProtectedTable, Statements, Status};
 
 /// What is told before any member has been asked.
@@ -317,6 +320,9 @@ impl Shared {
 }
 
 fn rules(config: &Config, edition: u64, once: Arc<catalog::OnceProtected>) -> catalog::Rules {
+    if let Some(file) = &config.pins {
+        once.note_pinned(&file.pins());
+    }
     catalog::Rules {
         pins: config.pins.clone(),
         policy: Arc::new(config.policy.clone()),

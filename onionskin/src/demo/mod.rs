@@ -169,6 +169,7 @@ fn bind(
         finish: FinishLimits::default(),
         audit: None,
         slow: SlowLimits::default(),
+        shapes: None,
         scratch: Some(ScratchConfig::new(engine.place().clone(), "root")),
         like_index: false,
         functions: None,

@@ -1,4 +1,5 @@
-//! Statements from files: SQL, a general log, a slow log. Which it is, is told by its content.
+//! Statements from files: SQL, a general log, a slow log, what a proxy has observed. Which it is,
+//! the content tells.
 
 use std::collections::HashMap;
 
@@ -6,6 +7,7 @@ use onionskin_plan::LexMode;
 use onionskin_plan::lex::{split, used_database};
 
 use super::asked::Asked;
+use super::observed;
 
 /// What a text was taken for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +18,8 @@ pub enum Source {
     General,
     /// `slow_query_log`
     Slow,
+    /// `onionskin serve --observe`
+    Observed,
 }
 
 impl Source {
@@ -25,11 +29,15 @@ impl Source {
             Self::Sql => "a file of SQL",
             Self::General => "a general log",
             Self::Slow => "a slow log",
+            Self::Observed => "what a proxy has observed",
         }
     }
 
     /// Looks at the first lines.
     fn of(text: &str) -> Self {
+        if observed::is_it(text) {
+            return Self::Observed;
+        }
         for line in text.lines().take(200) {
             if line.starts_with("# Query_time:") || line.starts_with("# User@Host:") {
                 return Self::Slow;
@@ -49,6 +57,7 @@ pub fn read(text: &str, database: &str, asked: &mut Asked) -> Source {
         Source::Sql => read_sql(text, database, asked),
         Source::General => read_general(text, database, asked),
         Source::Slow => read_slow(text, database, asked),
+        Source::Observed => observed::read(text, database, asked),
     }
     source
 }

@@ -39,8 +39,10 @@ pub struct Facts {
     pub calls: bool,
     /// It changes rows and shows them.
     pub returns: bool,
-    /// A function may be called: a parenthesis stands in it.
-    pub has_parenthesis: bool,
+    /// It may call a stored function, if MySQL runs it, or is a program or the call of one.
+    pub runs_programs: bool,
+    /// It may take on another role: the word `ROLE` stands in it.
+    pub says_role: bool,
     /// How often the word `DEFAULT` stands in it.
     pub defaults: usize,
     /// The word `COLLATE` stands in it.
@@ -141,7 +143,8 @@ impl Facts {
             lists_columns: matches!(verb, Verb::Insert | Verb::Replace) && words.lists_columns(),
             calls: words.calls(),
             returns: verb != Verb::Select && words.says("returning"),
-            has_parenthesis: words.has_parenthesis(),
+            runs_programs: words.calls_functions() || words.calls() || words.is_compound(),
+            says_role: words.says("role"),
             defaults: words.count("default"),
             updates_met_rows: words.updates_met_rows(),
             says_collate: words.says("collate"),
@@ -217,6 +220,16 @@ impl Words<'_> {
     /// Whether it calls a program, or may do so. MariaDB: `SET STATEMENT … FOR CALL …`.
     fn calls(&self) -> bool {
         self.is(0, "call") || (self.is_hidden() || self.is(0, "set")) && self.says("call")
+    }
+
+    /// Whether it is a program, or executes what is not known here. Without a body, `BEGIN` is none.
+    fn is_compound(&self) -> bool {
+        const VERBS: [&str; 7] = ["execute", "if", "case", "loop", "while", "repeat", "for"];
+        self.is_hidden()
+            || self.begins(&VERBS)
+            || self.is(0, "begin") && self.is(1, "not")
+            || self.is(0, "set") && self.is(1, "statement")
+            || self.is_sign(1, b':')
     }
 
     /// Whether it may set `collation_connection`.

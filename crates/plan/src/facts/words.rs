@@ -1,6 +1,7 @@
 //! A statement's words and signs, as the facts are read from them.
 
 use crate::lex::{LexMode, Token, TokenKind, tokens};
+use crate::native::calls_no_program;
 
 /// A word or sign, and the literal's number if it is one.
 #[derive(Clone, Copy)]
@@ -94,6 +95,26 @@ impl<'a> Words<'a> {
         };
         let mut names = self.all.iter().filter(is_name);
         names.any(|w| memchr::memmem::find(&w.text.to_ascii_lowercase(), part.as_bytes()).is_some())
+    }
+
+    /// Whether a function is called that may be a stored one, of which MySQL's list of its own says
+    /// nothing.
+    pub fn calls_functions(&self) -> bool {
+        let is_call = |at: &usize| {
+            let (name, open) = (&self.all[*at], &self.all[*at + 1]);
+            if !open.is_sign(b'(') {
+                return false;
+            }
+            let is_qualified = *at > 0 && self.is_sign(*at - 1, b'.');
+            let is_apart = name.text.as_ptr_range().end != open.text.as_ptr();
+            match name.kind {
+                TokenKind::Quoted => true,
+                TokenKind::Word if is_qualified => true,
+                TokenKind::Word => !calls_no_program(&String::from_utf8_lossy(name.text), is_apart),
+                _ => false,
+            }
+        };
+        (0..self.all.len().saturating_sub(1)).any(|at| is_call(&at))
     }
 
     pub fn has_parenthesis(&self) -> bool {

@@ -272,6 +272,11 @@ const NAMES: [&str; 264] = [
     "yearweek",
 ];
 
+/// The names of all functions that may be called on the scratch engine.
+pub(crate) fn carried() -> &'static [&'static str] {
+    &NAMES
+}
+
 /// Whether a function may be called on the scratch engine.
 pub(crate) fn is_carried(name: &str) -> bool {
     NAMES.binary_search(&name).is_ok()

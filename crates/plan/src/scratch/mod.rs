@@ -58,7 +58,7 @@ use self::walk::walk;
 pub(crate) use self::by_words::query as by_words;
 pub(crate) use self::constants::{CLOCK, is_constant_for_a_row};
 pub(crate) use self::create::{create, create_by_words};
-pub(crate) use self::functions::is_carried;
+pub(crate) use self::functions::{carried, is_carried};
 pub(crate) use self::insert::insert;
 pub(crate) use self::load::load;
 pub(crate) use self::write::{delete, update};

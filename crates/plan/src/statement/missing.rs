@@ -6,6 +6,8 @@
 //! So the server is asked for the table before it gets the statement, which would stand in its log:
 //! see [`Doubt`]. The same holds for a column: the ALTER TABLE before it was refused, or a view
 //! does not show it. Its name may as well be an alias, so the server is asked there, too.
+//! Beside the names of `[protect]`, those of protected columns that were seen count: a view shows
+//! neither the columns that it leaves out nor the tables behind it.
 //!
 //! The tree of a statement tells whether a table may be missing. Executable comments count as text.
 //! Of a definition that ends in a query, and of a statement behind SET STATEMENT or EXPLAIN, that
@@ -26,6 +28,7 @@ use super::words::{flattened, is_one_of, named};
 use crate::errors::{self, Refusal};
 use crate::lex::{LiteralKind, Token, TokenKind, is_compound};
 use crate::named::NamedTable;
+use crate::observed::with_values;
 use crate::parse;
 use crate::plan::Doubt;
 use crate::planner::{Known, Planned, Request, identifier, refuse};
@@ -79,8 +82,7 @@ pub(super) fn doubt(
             ),
         };
     }
-    let is_value = |token: &Token| matches!(token.kind, TokenKind::Literal(_));
-    if !all.iter().any(is_value) {
+    if !all.iter().any(|t| matches!(t.kind, TokenKind::Literal(_))) {
         return Ok(Doubt::None);
     }
     let is_of_missing = |pair: &[Token]| {
@@ -100,7 +102,9 @@ pub(super) fn doubt(
             "a query in a statement of this kind, by a name that [protect] matches",
         );
     }
-    let lost = lost_columns(request, &all, &tables);
+    // a table that is missing may have any column
+    let may_be_others = !tables.is_empty() && missing_by_words().is_empty();
+    let lost = lost_columns(request, &all, &tables, may_be_others);
     if !lost.is_empty() && asks {
         return refuse(
             &errors::STATEMENT,
@@ -170,11 +174,8 @@ pub(super) fn doubt(
     Ok(text(is_named, stands))
 }
 
-/// The tables of these names that are there, if `[protect]` names columns in their databases.
+/// The tables of these names that are there.
 fn known_tables(request: &Request, names: &[TableName]) -> Vec<Arc<Table>> {
-    if request.policy.is_empty() {
-        return Vec::new();
-    }
     let known = names
         .iter()
         .filter(|name| !name.name.starts_with(COLLATION));
@@ -189,8 +190,14 @@ fn known_tables(request: &Request, names: &[TableName]) -> Vec<Arc<Table>> {
 }
 
 /// Words of the statement that are names of columns which `[protect]` protects in the database of
-/// one of these tables, and that none of them has.
-fn lost_columns(request: &Request, all: &[Token], tables: &[Arc<Table>]) -> Vec<String> {
+/// one of these tables, or which are protected in some other table, if those count, and that none
+/// of these has.
+fn lost_columns(
+    request: &Request,
+    all: &[Token],
+    tables: &[Arc<Table>],
+    others_count: bool,
+) -> Vec<String> {
     let is_call = |at: usize| all.get(at + 1).is_some_and(|t| t.is(b'('));
     let may_be_one = |at: usize| match all[at].kind {
         TokenKind::Word if is_call(at) => None,
@@ -199,8 +206,9 @@ fn lost_columns(request: &Request, all: &[Token], tables: &[Arc<Table>]) -> Vec<
     };
     let is_lost = |name: &String| {
         let mut databases = tables.iter().map(|table| &table.database);
-        databases.any(|database| request.policy.names_column(database, name))
-            && !tables.iter().any(|table| table.column(name).is_some())
+        let is_protected = others_count && request.catalog.names_protected(name)
+            || databases.any(|database| request.policy.names_column(database, name));
+        is_protected && !tables.iter().any(|table| table.column(name).is_some())
     };
     (0..all.len())
         .filter_map(may_be_one)
@@ -421,30 +429,20 @@ fn without_check_option<'t>(sql: &[u8], part: &'t [Token]) -> &'t [Token] {
 
 /// The statement with values that say nothing, and without comments.
 fn with_other_values(sql: &[u8], all: &[Token]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(sql.len());
-    let mut before: Option<&Token> = None;
-    for token in all {
-        if before.is_some_and(|before| before.end < token.start) {
-            out.push(b' ');
-        }
+    let value = |token: &Token, before: Option<&Token>| -> &'static [u8] {
         let is_behind = |word: &str| before.is_some_and(|t| t.is_word(sql, word));
-        let other: &[u8] = match token.kind {
+        match token.kind {
             // a length, a position or a count of rows may not be 0: `WEIGHT_STRING(s AS CHAR(2))`
             TokenKind::Literal(LiteralKind::Integer) => b"1",
             TokenKind::Literal(LiteralKind::Decimal) => b"0.0",
             TokenKind::Literal(LiteralKind::Float) => b"0e0",
-            TokenKind::Literal(LiteralKind::Parameter) => b"?",
             // these are looked at by the parser
-            TokenKind::Literal(_) if is_behind("date") => b"'2000-01-01'",
-            TokenKind::Literal(_) if is_behind("time") => b"'00:00:00'",
-            TokenKind::Literal(_) if is_behind("timestamp") => b"'2000-01-01 00:00:00'",
+            _ if is_behind("date") => b"'2000-01-01'",
+            _ if is_behind("time") => b"'00:00:00'",
+            _ if is_behind("timestamp") => b"'2000-01-01 00:00:00'",
             // as a path in a document it is the whole document
-            TokenKind::Literal(_) => b"'$'",
-            TokenKind::Hint => b" ",
-            _ => token.text(sql),
-        };
-        out.extend_from_slice(other);
-        before = Some(token);
-    }
-    out
+            _ => b"'$'",
+        }
+    };
+    with_values(sql, all, |token, before| value(token, before).into())
 }

@@ -11,14 +11,13 @@ use std::sync::Arc;
 use onionskin_schema::Table;
 use onionskin_value::Family;
 
-use super::near::is_reserved;
 use super::stray;
 use super::words::{asks_about_the_last, first_words, flattened, is_one_of, may_be_one_name};
 use crate::errors;
 use crate::lex::{LexMode, Token, TokenKind};
+use crate::native::is_native;
 use crate::plan::{Action, Show};
 use crate::planner::{Known, Planned, Request, identifier, refuse};
-use crate::scratch::is_carried;
 
 /// Words that a query begins with.
 const QUERIES: [&str; 4] = ["select", "table", "values", "with"];
@@ -337,15 +336,6 @@ fn calls_column(sql: &[u8], all: &[Token], near: &[Arc<Table>], family: Family) 
         columns.any(|(column, _)| may_be_one_name(&column.name, &name))
             && within(all, at + 1).iter().any(is_value)
     })
-}
-
-/// Whether the server has a function of this name, or a word of its language.
-fn is_native(name: &str, family: Family) -> bool {
-    /// Functions of MariaDB that MySQL has no more. Columns are called so.
-    const GONE: [&str; 5] = ["decode", "encode", "encrypt", "old_password", "password"];
-    let name = name.to_ascii_lowercase();
-    is_reserved(&name)
-        || is_carried(&name) && !(family == Family::MySql && GONE.contains(&name.as_str()))
 }
 
 /// What stands in the parentheses that open here.

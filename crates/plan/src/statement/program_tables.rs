@@ -9,10 +9,11 @@ use std::ops::Range;
 
 use onionskin_schema::TableName;
 
-use super::near::{is_reserved, program_databases};
+use super::near::program_databases;
 use super::words::flattened;
 use super::words::{is_one_of, named};
 use crate::lex::{LexMode, LiteralKind, Token, TokenKind, is_compound, tokens};
+use crate::native::is_reserved;
 use crate::planner::{Request, identifier};
 
 /// The tables that a stored program names and does not make itself; `None` if the text is none, or

@@ -451,6 +451,7 @@ impl Session {
             true => &[],
             false => &keyed.plan.names,
         };
+        self.current.note_programs(keyed);
         let done = self.relay_by_name(sql, whole, names);
         self.end_relay(keyed, done)
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use onionskin_crypt::{CellFormat, ColumnCipher, ColumnId};
 use onionskin_keys::KeySet;
 use onionskin_plan::{Action, COLLATION, ColumnUse, LexMode, Plan, errors};
-use onionskin_schema::TableName;
+use onionskin_schema::{KeyRole, Table, TableName};
 use parking_lot::RwLock;
 
 use super::names::is_virtual;
@@ -56,8 +56,10 @@ impl Account {
             .map(|column| cipher(keys, column))
             .collect::<Outcome<Vec<_>>>()?;
         let basis = self.basis(&plan);
+        let runs_programs = plan.facts.runs_programs || self.may_have_view(&plan.names);
         Ok(Arc::new(KeyedPlan {
             plan,
+            runs_programs,
             keys: PlanKeys::new(ciphers, shows),
             snapshot: self.number,
             generation,
@@ -67,6 +69,18 @@ impl Account {
             label,
             named,
         }))
+    }
+
+    /// Whether one of these may be a view: it has no key.
+    fn may_have_view(&self, names: &[TableName]) -> bool {
+        let tables = self.tables.read();
+        let may_be_one = |name: &TableName| {
+            let table = tables.get(name).and_then(|entry| entry.table.as_ref());
+            let is_table = !name.name.starts_with(COLLATION) && !is_virtual(&name.database);
+            let has_key = |table: &Table| table.columns.iter().any(|c| c.key != KeyRole::None);
+            is_table && table.is_some_and(|table| !has_key(table))
+        };
+        names.iter().any(may_be_one)
     }
 
     /// What a plan rests on: lists of names, and tables.

@@ -355,7 +355,11 @@ impl Account {
             return false;
         };
         let version = pins.refresh(keys);
-        self.pins_seen.swap(version, Ordering::AcqRel) != version
+        let changed = self.pins_seen.swap(version, Ordering::AcqRel) != version;
+        if changed {
+            self.rules.once.note_pinned(&pins.pins());
+        }
+        changed
     }
 
     /// Whether `SHOW CREATE TABLE` tells whether a name is what is known of it: temporary tables
@@ -450,6 +454,10 @@ impl Catalog for Account {
     fn was_protected(&self, database: &str, name: &str) -> bool {
         let key = TableName::new(database, name);
         self.rules.once.has(&key) || self.pinned(database, name).is_some()
+    }
+
+    fn names_protected(&self, column: &str) -> bool {
+        self.rules.once.has_column(column)
     }
 }
 

@@ -1,9 +1,9 @@
-//! Names of tables that are, or were, protected.
+//! Names of tables and columns that are, or were, protected.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use onionskin_schema::{Table, TableName};
+use onionskin_schema::{Pins, Table, TableName, folded as folded_name};
 use parking_lot::RwLock;
 
 use super::folded;
@@ -19,7 +19,9 @@ const MOST: usize = 100_000;
 pub(crate) struct OnceProtected {
     /// When each was last found to be so, in milliseconds of [`now`].
     names: RwLock<HashMap<TableName, AtomicU64>>,
-    /// Grows with the names.
+    /// The names of their protected columns. A view may leave one out.
+    columns: RwLock<HashSet<String>>,
+    /// Grows with both.
     version: AtomicU64,
 }
 
@@ -28,6 +30,8 @@ impl OnceProtected {
         if !table.is_protected() {
             return;
         }
+        let columns = table.protected_columns().map(|(column, _)| &*column.name);
+        self.note_columns(columns);
         let name = TableName::folded(&table.database, &table.name);
         if let Some(at) = self.names.read().get(&name) {
             at.fetch_max(now(), Ordering::Relaxed);
@@ -38,6 +42,34 @@ impl OnceProtected {
             names.insert(name, AtomicU64::new(now()));
             self.version.fetch_add(1, Ordering::SeqCst);
         }
+    }
+
+    /// Notes what is pinned.
+    pub fn note_pinned(&self, pins: &Pins) {
+        let columns = pins.tables().flat_map(|table| &table.columns);
+        self.note_columns(columns.map(|column| &*column.name));
+    }
+
+    fn note_columns<'c>(&self, names: impl Iterator<Item = &'c str>) {
+        let new: Vec<String> = {
+            let known = self.columns.read();
+            let names = names.map(folded_name);
+            names.filter(|name| !known.contains(name)).collect()
+        };
+        if new.is_empty() {
+            return;
+        }
+        let mut known = self.columns.write();
+        if known.len() < MOST {
+            known.extend(new);
+            self.version.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether some table had a protected column of this name.
+    pub fn has_column(&self, name: &str) -> bool {
+        let known = self.columns.read();
+        !known.is_empty() && known.contains(&folded_name(name))
     }
 
     pub fn has(&self, name: &TableName) -> bool {

@@ -40,6 +40,8 @@ pub(crate) struct KeyedPlan {
     pub basis: Vec<Arc<Age>>,
     /// Where its statements are counted.
     pub label: Label,
+    /// A stored program may run: it is called, stands in a view, or is the statement itself.
+    pub runs_programs: bool,
     /// Where an audit log is written: protected columns that the statement names.
     pub named: Vec<ColumnUse>,
 }

@@ -108,6 +108,11 @@ impl Masks {
         Ok(Masks { tables })
     }
 
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tables.is_empty()
+    }
+
     /// What they say of an account, as [`State::account`](crate::state::State) has it.
     pub(crate) fn of(&self, account: &str) -> AccountMasks {
         let readings = Identity::readings(account);

@@ -20,10 +20,14 @@ impl Session {
             if !self.statements.is_relayed(id) {
                 return Err(self.unknown_statement(id, "mysqld_stmt_fetch"));
             }
+            if let Some(relayed) = self.statements.relayed.get(&id) {
+                self.current.note_programs(relayed.keyed());
+            }
             let question = self.server.put_command(&payload)?;
             self.server.flush()?;
             return self.relay_answer(question, &[]);
         };
+        self.current.note_programs(&statement.keyed);
         let mut own = payload.clone();
         if let (Some(place), Some(server_id)) = (own.get_mut(1..5), statement.server_id) {
             place.copy_from_slice(&server_id.to_le_bytes());

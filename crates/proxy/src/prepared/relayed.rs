@@ -40,6 +40,10 @@ pub(crate) struct Relayed {
 }
 
 impl Relayed {
+    pub fn keyed(&self) -> &KeyedPlan {
+        &self.keyed
+    }
+
     pub fn new(sql: &[u8], keyed: &Arc<KeyedPlan>, params: usize, setting: Setting) -> Self {
         let facts = &keyed.plan.facts;
         Self {

@@ -114,6 +114,9 @@ impl Session {
         self.must_be_recordable(keyed)?;
         self.must_begin_at_once(&keyed.plan)?;
         self.tell_time(keyed)?;
+        if !matches!(keyed.plan.action, Action::ByName(_)) {
+            self.current.note_programs(keyed);
+        }
         self.must_not_cascade(execution)?;
         if self.functions.opens() {
             return self.run_opening(execution);

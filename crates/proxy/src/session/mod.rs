@@ -302,7 +302,7 @@ impl Session {
             return self.leave(received.is_ok());
         }
         self.meter.begin();
-        if self.meter.tells_shapes() {
+        if self.meter.tells_shapes() || self.shared.config.shapes.is_some() {
             self.arrival = self.arrival();
         }
         let done = match received {
@@ -387,6 +387,9 @@ impl Session {
             }
         }
         self.buffers.sealed.clear();
+        if let Some(shapes) = &self.shared.config.shapes {
+            self.note_shapes(shapes);
+        }
     }
 
     /// A command is done: no answer of the server's is left that it has asked for.
@@ -485,20 +488,29 @@ impl Session {
         Ok(true)
     }
 
-    /// Asks the server for the session's settings, after a result whose end could not say what has
-    /// changed: a function may set variables. The client has its answer already. MariaDB's ends
-    /// have a flag for it; MySQL tells with its next answer.
+    /// Asks the server for the session's settings where an answer could not say what has changed:
+    /// stored programs may set variables, begin and end transactions, and take on roles. The client
+    /// has its answer already.
+    ///
+    /// - The end of rows of MySQL's is silent; the next answer tells. MariaDB's has a flag.
+    /// - An error tells neither changes nor whether there is a transaction.
+    /// - What a program has told within its answer, the server may have taken back at its end.
+    /// - Nobody tells of roles.
     pub fn learn_untold(&mut self) -> Outcome<()> {
-        if std::mem::take(&mut self.server.silent_end)
-            && self.state.family == Family::MySql
-            && self.may_have_called()
-        {
-            let question = self.server.put_command(&[Command::Ping.to_byte()])?;
-            self.server.flush()?;
-            self.server.read_ok(question)?;
-            // the server would speak of the ping
-            self.diagnostics.row_count.get_or_insert(-1);
-            self.after_command()?;
+        let silent_end = std::mem::take(&mut self.server.silent_end);
+        let failed = std::mem::take(&mut self.server.failed);
+        let told_within = std::mem::take(&mut self.server.told_within);
+        if self.may_have_called() {
+            let runs = self.current.may_run_programs();
+            let masks = !self.shared.config.masks.is_empty();
+            let asks = failed && (runs || self.current.may_trigger);
+            self.server.untold |= told_within || (runs || self.current.says_role) && masks;
+            match self.state.family {
+                Family::MySql if asks || runs && silent_end => self.ping()?,
+                Family::MySql => {}
+                // what it has not told in an answer, it never tells
+                Family::MariaDb => self.server.untold |= asks,
+            }
         }
         if std::mem::take(&mut self.current.sets_tracking) {
             self.track_as_wanted()?;
@@ -557,15 +569,23 @@ impl Session {
         Ok(())
     }
 
-    /// Whether a function may have been called by the client's command.
+    /// Whether the client's command runs statements.
     fn may_have_called(&self) -> bool {
-        let payload = self.client.last_payload();
-        let calls = |sql: &[u8]| memchr::memchr(b'(', sql).is_some();
-        match Command::of(payload) {
-            Ok(Command::Query) => calls(payload),
-            Ok(Command::StmtExecute) => self.statements.text_of(payload).is_none_or(calls),
-            _ => false,
-        }
+        let command = Command::of(self.client.last_payload());
+        matches!(
+            command,
+            Ok(Command::Query | Command::StmtExecute | Command::StmtFetch)
+        )
+    }
+
+    /// Has the server tell what it has not told yet.
+    fn ping(&mut self) -> Outcome<()> {
+        let question = self.server.put_command(&[Command::Ping.to_byte()])?;
+        self.server.flush()?;
+        self.server.read_ok(question)?;
+        // the server would speak of the ping
+        self.diagnostics.row_count.get_or_insert(-1);
+        self.after_command()
     }
 
     /// Asks the server what it announces strings with, if that may have changed. The client has its
@@ -754,7 +774,8 @@ impl Session {
             self.keep_failure(failure, &packet);
         }
         self.client.flush()?;
-        self.after_command().map_err(|_| WireError::Closed)
+        let learned = self.after_command().and_then(|()| self.learn_untold());
+        learned.map_err(|_| WireError::Closed)
     }
 
     /// Ends the session because the server has: with what the server said last, as it came.

@@ -1,11 +1,14 @@
-//! What is noted of a statement that was refused: its shape, for [`crate::refused`].
+//! What is noted of a statement: its shape. Of one that was refused for [`crate::refused`], and of
+//! all of them where an application is observed, for [`crate::statement_shapes`].
 
+use onionskin_plan::by_name::executed;
 use onionskin_plan::{Action, Outcome as PlanOutcome, Request, Settings, Template, UseScratch};
 use onionskin_wire::messages::Command;
 
 use super::Session;
 use crate::error::Failure;
 use crate::refused::{Help, LENGTH, Met, UNREAD, help_of};
+use crate::statement_shapes::StatementShapes;
 
 impl Session {
     /// The client's command ends with this failure. It is noted if it is a refusal, and not an
@@ -38,6 +41,34 @@ impl Session {
                 has_help.then_some(Help::Engine)
             })
         });
+    }
+
+    /// Counts the statements of the client's command.
+    #[cold]
+    pub(super) fn note_shapes(&self, shapes: &StatementShapes) {
+        let payload = self.client.last_payload();
+        let Ok(command @ (Command::Query | Command::StmtExecute)) = Command::of(payload) else {
+            return;
+        };
+        if self.is_read_otherwise() {
+            return shapes.note_unread();
+        }
+        let mode = self.arrival.lex;
+        let database = self.state.database.as_deref();
+        if command == Command::Query {
+            let text = payload.get(1..).unwrap_or_default();
+            match &self.current.executed {
+                // the text of a statement that was prepared by name
+                Some(of_name) if executed(text, mode).is_some() => {
+                    shapes.note(database, of_name, mode)
+                }
+                _ => shapes.note(database, text, mode),
+            }
+        } else if let Some(text) = self.statements.text_of(payload) {
+            shapes.note(database, text, mode);
+        } else {
+            shapes.note_unread();
+        }
     }
 
     /// The text of the statement that the client's command is about, and its shape; of one among

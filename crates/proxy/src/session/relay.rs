@@ -88,6 +88,7 @@ impl Session {
         if keyed.plan.facts.may_ignore() {
             self.current.watched.clone_from(&keyed.plan.names);
         }
+        self.current.note_programs(keyed);
         self.current.relayed_of = Some(keyed.generation);
         let done = self.relay_answer(question, names);
         self.current.relayed_of = None;

@@ -50,12 +50,18 @@ impl Session {
         );
     }
 
+    /// Whether the command's text may be read in another way by now than when it arrived, or is not
+    /// there any more.
+    pub(super) fn is_read_otherwise(&self) -> bool {
+        let (then, now) = (self.arrival, self.arrival());
+        let is_same = (then.lex, then.charset, then.is_read) == (now.lex, now.charset, now.is_read);
+        !is_same || self.current.read_file
+    }
+
     /// The shape of the command's statement. Where its text may be read in another way by now than
     /// when it arrived, as behind a change of `sql_mode`, nothing is told of it.
     pub(super) fn told_shape(&mut self) -> String {
-        let (then, now) = (self.arrival, self.arrival());
-        let is_same = (then.lex, then.charset, then.is_read) == (now.lex, now.charset, now.is_read);
-        if !is_same || self.current.read_file {
+        if self.is_read_otherwise() {
             return UNREAD.into();
         }
         if self.current.part.is_some() {

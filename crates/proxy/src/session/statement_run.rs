@@ -4,11 +4,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use onionskin_plan::{Facts, Finds};
+use onionskin_plan::{Facts, Finds, Verb};
 use onionskin_schema::TableName;
 use onionskin_wire::StatusFlags;
 
 use crate::bind::FromVariable;
+use crate::catalog::KeyedPlan;
 use crate::exchange::Rows;
 
 /// The statement that runs.
@@ -72,6 +73,12 @@ pub(crate) struct StatementRun {
     pub own_database: Option<String>,
     /// The session may be in no database afterwards.
     pub may_lose_database: bool,
+    /// Whether a stored function may have run. `None`: no plan says it.
+    pub runs_programs: Option<bool>,
+    /// It may have changed rows, and so have run a trigger.
+    pub may_trigger: bool,
+    /// It may have taken on another role.
+    pub says_role: bool,
     /// `div_precision_increment` of its preparation, where that is the one that counts.
     pub increment: Option<u8>,
 }
@@ -112,5 +119,18 @@ impl StatementRun {
         self.duplicate = None;
         self.unclear = false;
         self.is_lost = false;
+    }
+
+    /// One of the command's statements runs by this plan.
+    pub fn note_programs(&mut self, keyed: &KeyedPlan) {
+        let facts = &keyed.plan.facts;
+        *self.runs_programs.get_or_insert(false) |= keyed.runs_programs;
+        self.may_trigger |= facts.verb != Verb::Select;
+        self.says_role |= facts.says_role;
+    }
+
+    /// Whether a stored program may have run.
+    pub fn may_run_programs(&self) -> bool {
+        self.runs_programs != Some(false)
     }
 }

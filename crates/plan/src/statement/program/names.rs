@@ -9,8 +9,9 @@ use onionskin_value::Charset;
 use super::reader::{Reader, unsafe_part};
 use crate::errors::{self, NotUnderstood};
 use crate::lex::TokenKind;
+use crate::native::is_reserved;
 use crate::planner::{Known, Planned, Request, identifier, refuse};
-use crate::statement::near::{is_reserved, program_databases};
+use crate::statement::near::program_databases;
 use crate::statement::words::{may_be_one_name, named};
 
 /// Refuses a program that names a protected column, or writes rows that need values for one.

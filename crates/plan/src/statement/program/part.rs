@@ -6,8 +6,8 @@
 
 use super::reader::{Insert, Reader, unsafe_part};
 use crate::lex::{LiteralKind, TokenKind};
+use crate::native::is_reserved;
 use crate::planner::Planned;
-use crate::statement::near::is_reserved;
 
 /// A statement that holds no other one.
 pub(super) fn simple(r: &mut Reader) -> Planned<()> {

@@ -4,8 +4,8 @@ use onionskin_schema::same_name;
 
 use crate::errors::{self, NotUnderstood};
 use crate::lex::{LiteralKind, Token, TokenKind};
+use crate::native::is_reserved;
 use crate::planner::{Planned, identifier, refuse};
-use crate::statement::near::is_reserved;
 use crate::statement::words::is_one_of;
 
 /// An INSERT or REPLACE.
