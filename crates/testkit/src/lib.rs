@@ -28,6 +28,7 @@
 
 mod cable;
 mod cli;
+mod cluster;
 mod far;
 mod killed;
 mod lent;
@@ -49,6 +50,7 @@ mod twin;
 
 pub use cable::{Cable, When};
 pub use cli::{Cli, CliOutput};
+pub use cluster::{Cluster, Topology};
 pub use far::{Far, own_address};
 pub use killed::{Point, its_statements_have_ended, kill, kill_at};
 pub use lent::Lent;
