@@ -6,6 +6,9 @@
 //! proxy has no savepoint of its own where that may happen, in a group that all members write to.
 //!
 //! A definition has to be made once for all nodes: its columns get random ids.
+//!
+//! LOCK TABLES is of one node. Changes of another one wait for it there, and what the session does
+//! under its lock waits for them: the cluster stands still.
 
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_value::Family;
@@ -36,8 +39,18 @@ impl Session {
     /// Refuses a definition that a Galera cluster would make on this node alone: on each node its
     /// columns would have another id, and no node could read what another one wrote.
     pub(crate) fn must_reach_all_nodes(&mut self) -> Outcome<()> {
+        self.is_galera().map(|_| ())
+    }
+
+    /// Whether other nodes write to the tables, too, so that LOCK TABLES keeps nobody away.
+    pub(crate) fn others_write(&mut self) -> Outcome<bool> {
+        Ok(self.is_galera()? || self.savepoints_hide()?)
+    }
+
+    /// Whether the server is a node of a Galera cluster, and makes definitions on all nodes.
+    fn is_galera(&mut self) -> Outcome<bool> {
         if self.state.family != Family::MariaDb {
-            return Ok(());
+            return Ok(false);
         }
         let rows = self.server.rows(ITS_NODES)?;
         let value = |name: &[u8]| {
@@ -50,13 +63,13 @@ impl Session {
             String::from_utf8_lossy(text.unwrap_or_default()).to_ascii_lowercase()
         };
         if ["", "none"].contains(&&*value(b"wsrep_provider")) {
-            return Ok(());
+            return Ok(false);
         }
         for (name, elsewhere) in [("wsrep_osu_method", "rsu"), ("wsrep_on", "off")] {
             if value(name.as_bytes()) == elsewhere {
                 return Err(NotUnderstood::UnusualVariable(name).into());
             }
         }
-        Ok(())
+        Ok(true)
     }
 }

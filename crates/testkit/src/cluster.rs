@@ -38,6 +38,21 @@ impl Topology {
         }
     }
 
+    /// The one that `ONIONSKIN_TEST_CLUSTER` asks for, where servers of this kind can be of it.
+    pub(crate) fn asked_for(kind: Kind, options: &ServerOptions) -> Option<Topology> {
+        let asked = std::env::var("ONIONSKIN_TEST_CLUSTER").unwrap_or_default();
+        let topology = match &*asked {
+            "" => return None,
+            "group" => Topology::Group,
+            "multi-primary" => Topology::MultiPrimary,
+            "galera" => Topology::Galera,
+            other => panic!("ONIONSKIN_TEST_CLUSTER={other}: group, multi-primary or galera"),
+        };
+        // all of them replicate rows
+        let rows = options.binlog != Some(Binlog::Statement);
+        (topology.kind() == kind && rows).then_some(topology)
+    }
+
     /// Why it cannot be had, if so. That there is no MySQL is said elsewhere.
     fn unavailable(self) -> Option<String> {
         match self {
@@ -177,17 +192,18 @@ impl Cluster {
 
     /// Starts a node that was killed or has ended, and waits until it has what the others have.
     pub fn rejoin(&mut self, number: usize) {
-        if self.topology == Topology::Galera {
-            let position = recovered_position(&self.nodes[number]);
-            let options = self.nodes[number].options_mut();
-            options.retain(|o| !o.starts_with("--wsrep-start-position="));
-            options.push(format!("--wsrep-start-position={position}"));
-        }
-        self.nodes[number].launch();
-        if self.topology != Topology::Galera {
-            self.nodes[number].joins_its_group();
-        }
+        rejoin(&mut self.nodes[number], self.topology);
         self.wait_until_whole();
+    }
+
+    pub(crate) fn into_nodes(self) -> Vec<Server> {
+        self.nodes
+    }
+
+    fn of_those_that_run(&mut self) -> (Topology, Vec<&Server>) {
+        let running = self.running();
+        let nodes = running.iter().map(|number| &self.nodes[*number]);
+        (self.topology, nodes.collect())
     }
 
     /// Waits until all nodes that run are in the cluster and see each other.
@@ -214,73 +230,119 @@ impl Cluster {
 
     /// Waits until every node that runs has applied all that was committed before at any of them.
     pub fn wait_until_same(&mut self) {
-        for number in self.running() {
-            let mut session = self.nodes[number].connect();
-            session.must(match self.topology {
-                Topology::Galera => "SET SESSION wsrep_sync_wait = 1",
-                _ => "SET SESSION group_replication_consistency = 'BEFORE'",
-            });
-            let mut answer = session.text("SELECT COUNT(*) FROM mysql.user");
-            wait_until("a node has what the others have", LIMIT, || {
-                if answer.is_err() {
-                    answer = session.text("SELECT COUNT(*) FROM mysql.user");
-                }
-                answer.is_ok()
-            });
-        }
+        let (topology, nodes) = self.of_those_that_run();
+        wait_until_same(topology, &nodes);
     }
 
     /// Rows of a statement that every node that runs gives alike, sorted.
     pub fn same_everywhere(&mut self, sql: &str) -> Vec<String> {
-        self.wait_until_same();
-        let mut all: Vec<(usize, Vec<String>)> = Vec::new();
-        for number in self.running() {
-            let text = self.nodes[number].connect().text(sql);
-            let text = text.unwrap_or_else(|e| panic!("node {number}: {sql}: {e}"));
-            let mut rows: Vec<String> = text.lines().map(without_counter).collect();
-            rows.sort();
-            all.push((number, rows));
-        }
-        let (first, rows) = all.remove(0);
-        for (number, others) in all {
-            assert_eq!(rows, others, "{sql}\nnodes {first} and {number} differ");
-        }
-        rows
+        let (topology, nodes) = self.of_those_that_run();
+        same_everywhere(topology, &nodes, sql)
     }
 
     /// Every cell of a table as its bytes, companions and columns that nobody sees among them, and
     /// its definition: the same at every node that runs. Returns the rows.
     pub fn same_cells(&mut self, database: &str, table: &str) -> Vec<String> {
-        self.same_everywhere(&format!("SHOW CREATE TABLE `{database}`.`{table}`"));
-        let columns = self.same_everywhere(&format!(
-            "SELECT LPAD(ordinal_position, 4, '0'), column_name FROM information_schema.columns \
-             WHERE table_schema = '{database}' AND table_name = '{table}'"
-        ));
-        let hex: Vec<String> = columns
-            .iter()
-            .filter_map(|line| line.split('\t').nth(1))
-            .map(|name| format!("COALESCE(HEX(`{name}`), 'NULL')"))
-            .collect();
-        assert!(!hex.is_empty(), "{database}.{table} has columns");
-        let list = hex.join(", ");
-        self.same_everywhere(&format!("SELECT {list} FROM `{database}`.`{table}`"))
+        let (topology, nodes) = self.of_those_that_run();
+        same_cells(topology, &nodes, database, table)
     }
 
     /// The same of every table that is not the server's own.
     pub fn same_tables(&mut self) {
-        let tables = self.same_everywhere(
-            "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' \
-             AND table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')",
-        );
-        for line in tables {
-            let (database, table) = line.split_once('\t').expect("two cells");
-            self.same_cells(database, table);
-        }
+        let (topology, nodes) = self.of_those_that_run();
+        same_tables(topology, &nodes);
     }
 
     /// Where the nodes speak to each other.
     pub fn ports(&self) -> &[u16] {
         &self.ports
+    }
+}
+
+fn wait_until_same(topology: Topology, nodes: &[&Server]) {
+    for node in nodes {
+        let mut session = node.connect();
+        session.must(match topology {
+            Topology::Galera => "SET SESSION wsrep_sync_wait = 1",
+            _ => "SET SESSION group_replication_consistency = 'BEFORE'",
+        });
+        wait_until("a node has what the others have", LIMIT, || {
+            session.text("SELECT COUNT(*) FROM mysql.user").is_ok()
+        });
+    }
+}
+
+fn same_everywhere(topology: Topology, nodes: &[&Server], sql: &str) -> Vec<String> {
+    wait_until_same(topology, nodes);
+    let mut first: Option<Vec<String>> = None;
+    for (number, node) in nodes.iter().enumerate() {
+        let text = node.connect().text(sql);
+        let text = text.unwrap_or_else(|e| panic!("node {number}: {sql}: {e}"));
+        let mut rows: Vec<String> = text.lines().map(without_counter).collect();
+        rows.sort();
+        match &first {
+            Some(first) => assert_eq!(*first, rows, "{sql}\nthe first node and {number}"),
+            None => first = Some(rows),
+        }
+    }
+    first.expect("a node that runs")
+}
+
+fn same_cells(topology: Topology, nodes: &[&Server], database: &str, table: &str) -> Vec<String> {
+    let same = |sql: &str| same_everywhere(topology, nodes, sql);
+    let name = format!(
+        "`{}`.`{}`",
+        database.replace('`', "``"),
+        table.replace('`', "``")
+    );
+    let literal = |text: &str| {
+        format!(
+            "x'{}'",
+            text.bytes().map(|b| format!("{b:02x}")).collect::<String>()
+        )
+    };
+    same(&format!("SHOW CREATE TABLE {name}"));
+    let columns = same(&format!(
+        "SELECT LPAD(ordinal_position, 4, '0'), column_name FROM information_schema.columns \
+         WHERE table_schema = CONVERT({} USING utf8mb3) AND table_name = CONVERT({} USING utf8mb3)",
+        literal(database),
+        literal(table)
+    ));
+    let hex: Vec<String> = columns
+        .iter()
+        .filter_map(|line| line.split('\t').nth(1))
+        .map(|name| format!("COALESCE(HEX(`{}`), 'NULL')", name.replace('`', "``")))
+        .collect();
+    assert!(!hex.is_empty(), "{database}.{table} has columns");
+    let list = hex.join(", ");
+    same(&format!("SELECT {list} FROM {name}"))
+}
+
+/// All nodes have the same tables, cell by cell.
+pub(crate) fn same_tables(topology: Topology, nodes: &[&Server]) {
+    let tables = same_everywhere(
+        topology,
+        nodes,
+        "SELECT table_schema, table_name FROM information_schema.tables WHERE table_type = 'BASE TABLE' \
+         AND engine = 'InnoDB' AND table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')",
+    );
+    for line in tables {
+        let (database, table) = line.split_once('\t').expect("two cells");
+        same_cells(topology, nodes, database, table);
+    }
+}
+
+/// Starts a node that was killed or has ended.
+pub(crate) fn rejoin(node: &mut Server, topology: Topology) {
+    if topology == Topology::Galera {
+        let position = recovered_position(node);
+        let options = node.options_mut();
+        options.retain(|o| !o.starts_with("--wsrep-start-position="));
+        options.push(format!("--wsrep-start-position={position}"));
+    }
+    node.launch();
+    if topology.kind() == Kind::MySql {
+        node.joins_its_group();
     }
 }
 

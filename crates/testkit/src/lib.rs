@@ -22,6 +22,10 @@
 //! be installed, `Server::start` says so on the terminal, whatever the test runner captures, and
 //! returns `None`.
 //!
+//! With `ONIONSKIN_TEST_CLUSTER=galera`, `group` or `multi-primary`, the servers of tests are nodes
+//! of clusters of two; when one is dropped, both have the same tables, cell by cell. Servers that
+//! are lent stay alone.
+//!
 //! With `ONIONSKIN_TEST_DIRECT=1` in the environment, `Proxy::start` starts nothing and hands out
 //! the server's own address: a way to check the harness, and a test's expectations, against a plain
 //! server.

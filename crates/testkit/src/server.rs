@@ -1,5 +1,6 @@
 //! Private MariaDB and MySQL servers.
 
+use crate::cluster::{Cluster, Topology, rejoin, same_tables};
 use crate::search::{Pattern, find_all, written_in};
 use crate::session::Session;
 use crate::{announce, checkout, free_port, lasting_folder, signal, tied_command};
@@ -203,6 +204,8 @@ pub struct Server {
     options: ServerOptions,
     child: Option<Child>,
     port: u16,
+    /// The other nodes of its cluster, where the environment asks for one.
+    others: Option<(Topology, Vec<Server>)>,
     // Removed last: after the process is gone.
     folder: TempDir,
 }
@@ -219,8 +222,21 @@ impl Server {
     }
 
     /// Starts a server and waits until it answers; `None`, with a loud message, where it could not
-    /// be installed.
+    /// be installed. With `ONIONSKIN_TEST_CLUSTER` it is a node of a cluster.
     pub fn start(kind: Kind, options: ServerOptions) -> Option<Server> {
+        match Topology::asked_for(kind, &options) {
+            Some(topology) => {
+                let mut nodes = Cluster::of(topology, &options, 2)?.into_nodes();
+                let mut server = nodes.remove(0);
+                server.others = Some((topology, nodes));
+                Some(server)
+            }
+            None => Self::alone(kind, options),
+        }
+    }
+
+    /// A server that is in no cluster, whatever the environment asks for.
+    pub(crate) fn alone(kind: Kind, options: ServerOptions) -> Option<Server> {
         let mut server = Self::prepared(kind, options)?;
         server.launch();
         Some(server)
@@ -245,6 +261,7 @@ impl Server {
             options,
             child: None,
             port: 0,
+            others: None,
             folder,
         }
     }
@@ -346,7 +363,10 @@ impl Server {
     /// Starts it again on the same data, port and socket.
     pub fn restart(&mut self) {
         assert!(self.child.is_none(), "restart after kill9 or shutdown");
-        self.launch();
+        match &self.others {
+            Some((topology, _)) => rejoin(self, *topology),
+            None => self.launch(),
+        }
     }
 
     /// Every file of the data directory.
@@ -540,6 +560,13 @@ const SMALL_PERFORMANCE_SCHEMA: [&str; 7] = [
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if let Some((topology, others)) = self.others.take()
+            && !std::thread::panicking()
+            && self.is_running()
+        {
+            let nodes: Vec<&Server> = std::iter::once(&*self).chain(&others).collect();
+            same_tables(topology, &nodes);
+        }
         self.kill9();
     }
 }

@@ -1,7 +1,7 @@
 //! Two nodes change the same row. What the client hears is what it hears without a proxy, and
 //! nothing of what was refused stays.
 
-use super::guarded::{A_SECOND, Guarded, SECRET, SOON};
+use super::guarded::{Guarded, SECRET, SOON};
 use onionskin_testkit::*;
 
 /// What a session does behind the change that is lost, and before it commits.
@@ -98,7 +98,7 @@ fn parties(guarded: &mut Guarded, writers: &[usize]) -> [Parties; 2] {
         "CREATE TABLE t (id INT PRIMARY KEY, k INT ENCRYPTED FOR (range), name VARCHAR(20) ENCRYPTED FOR (eq), \
          at DATETIME ENCRYPTED FOR (), UNIQUE KEY (name))",
     );
-    guarded.settle();
+    guarded.settle_tables();
     let plain = |node: usize| {
         let mut session = guarded.cluster.connect(node);
         session.must("USE bare");
@@ -166,8 +166,7 @@ fn many(guarded: &mut Guarded, writer: usize) {
         "CREATE TRIGGER app.refuses BEFORE UPDATE ON app.many FOR EACH ROW BEGIN \
          IF NEW.id = 149 THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'no'; END IF; END",
     );
-    guarded.settle();
-    std::thread::sleep(A_SECOND);
+    guarded.settle_tables();
 }
 
 const IN_PARTS: [&str; 2] = [

@@ -1,6 +1,6 @@
 //! Definitions through one proxy, while sessions of the others read and write.
 
-use super::guarded::{A_SECOND, CONTROL, Guarded, Over, OverIfPanicking, SECRET, SOON};
+use super::guarded::{CONTROL, Guarded, Over, OverIfPanicking, SECRET, SOON};
 use onionskin_testkit::*;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -93,7 +93,7 @@ pub fn beside_other_sessions(guarded: &mut Guarded) {
     // a group allows no definition beside changes of the same table at another member
     let elsewhere = guarded.cluster.topology() == Topology::Galera;
     guarded.at(boss).must(TABLE);
-    guarded.settle();
+    guarded.settle_tables();
     let beside = Beside {
         next: AtomicU64::new(1),
         rows: AtomicU64::new(0),
@@ -138,7 +138,7 @@ pub fn beside_other_sessions(guarded: &mut Guarded) {
         beside.rows.into_inner(),
         beside.failures.into_inner().expect("alive")
     ));
-    thread::sleep(A_SECOND);
+    guarded.settle_tables();
     let rows = guarded.same("SELECT id, name, n FROM d ORDER BY id");
     assert!(rows.lines().count() > 10, "{rows}");
     for line in rows.lines() {
@@ -199,6 +199,40 @@ pub fn made_on_one_node_alone(guarded: &mut Guarded) {
         other.must("SET SESSION wsrep_OSU_method = 'RSU'");
         other.must("ALTER TABLE open ADD INDEX (name)");
     }
+    guarded.settle_tables();
     session.must(&format!("INSERT INTO rolled VALUES (1, '{SECRET}')"));
     assert_eq!(guarded.same("SELECT name FROM rolled"), SECRET);
+}
+
+/// A definition for which rows are sealed anew locks its table. Where others write past the lock it
+/// is refused: it would stop the cluster.
+pub fn that_need_a_lock(guarded: &mut Guarded) {
+    let writers = guarded.writers();
+    let mut session = guarded.at(writers[0]);
+    session.must("CREATE TABLE longer (id INT PRIMARY KEY, name VARCHAR(20) ENCRYPTED FOR (eq))");
+    session.must(&format!("INSERT INTO longer VALUES (1, '{SECRET}')"));
+    let sql = "ALTER TABLE longer MODIFY name VARCHAR(60)";
+    let long = format!("'{SECRET} and more than twenty letters'");
+    match guarded.cluster.topology() {
+        Topology::Group => {
+            session.must(sql);
+            session.must(&format!("INSERT INTO longer VALUES (2, {long})"));
+        }
+        _ => {
+            let failure = session.run(sql).expect_err(sql);
+            assert!(failure.message.starts_with("OS1040"), "{failure}");
+            // what can be done instead
+            session.must("ALTER TABLE longer ADD COLUMN new VARCHAR(60) ENCRYPTED FOR (eq)");
+            session.must("UPDATE longer SET new = name");
+            session.must("ALTER TABLE longer DROP COLUMN name");
+            session.must("ALTER TABLE longer RENAME COLUMN new TO name");
+            session.must(&format!("INSERT INTO longer VALUES (2, {long})"));
+        }
+    }
+    guarded.settle_tables();
+    let names = guarded.same("SELECT name FROM longer ORDER BY id");
+    assert_eq!(
+        names,
+        format!("{SECRET}\n{SECRET} and more than twenty letters")
+    );
 }

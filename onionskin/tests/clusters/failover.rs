@@ -34,7 +34,7 @@ pub fn to_another_node(guarded: &mut Guarded) {
     guarded.at(first).must(
         "CREATE TABLE written (id BIGINT PRIMARY KEY, name VARCHAR(40) ENCRYPTED FOR (eq), k INT ENCRYPTED FOR (range))",
     );
-    guarded.settle();
+    guarded.settle_tables();
     let secret = tempfile::NamedTempFile::new().expect("a file");
     std::fs::write(secret.path(), "watch secret\n").expect("written");
     let addresses = guarded.cluster.nodes().iter().map(Server::address);

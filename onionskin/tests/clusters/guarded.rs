@@ -12,6 +12,8 @@ pub const SECRET: &str = "Zk7QvWm3";
 pub const CONTROL: &str = "Gd5HtRx9";
 /// Longer than what a proxy knows may be old.
 pub const A_SECOND: Duration = Duration::from_millis(1300);
+/// A table that comes and goes while others write to it: they know beforehand what is protected.
+const POLICY: &str = "[protect.\"app.d\"]\nname = [\"eq\"]\nn = [\"range\"]\n";
 pub const SOON: Duration = Duration::from_secs(30);
 
 pub struct Guarded {
@@ -36,7 +38,7 @@ impl Guarded {
         for node in cluster.nodes() {
             let options = ProxyOptions {
                 keys: proxies.first().map(Proxy::keys),
-                tables: scratch(&engine),
+                tables: POLICY.to_owned() + &scratch(&engine),
                 ..ProxyOptions::default()
             };
             proxies.push(Proxy::start_with(node, options));
@@ -66,9 +68,16 @@ impl Guarded {
         self.proxies[number].connect_to("app")
     }
 
-    /// Waits until the other nodes have what this session has written.
+    /// Waits until the other nodes have what one of them has.
     pub fn settle(&mut self) {
         self.cluster.wait_until_same();
+    }
+
+    /// The same, and until all proxies know the tables of their nodes: values of a table that
+    /// another proxy has just made are sent as those of a plain one for a second.
+    pub fn settle_tables(&mut self) {
+        self.settle();
+        thread::sleep(A_SECOND);
     }
 
     /// What every proxy answers alike, whichever node it stands before.

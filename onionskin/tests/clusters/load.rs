@@ -189,7 +189,7 @@ pub fn with_a_node_killed(guarded: &mut Guarded) {
     for id in 0..COUNTERS {
         session.must(&format!("INSERT INTO counter VALUES ({id}, 0)"));
     }
-    guarded.settle();
+    guarded.settle_tables();
     let load = Load::default();
     let rounds = if long_run() { 6 } else { 1 };
     for round in 0..rounds {

@@ -79,7 +79,7 @@ pub fn of_every_type(guarded: &mut Guarded) {
         "CREATE TABLE types (id INT PRIMARY KEY, open VARCHAR(40), {})",
         defined.join(", ")
     ));
-    guarded.settle();
+    guarded.settle_tables();
     let literals: Vec<&str> = own.iter().map(|(_, literal, _)| *literal).collect();
     for (id, writer) in writers.iter().enumerate() {
         guarded.at(*writer).must(&format!(
@@ -111,7 +111,7 @@ pub fn tables_are_protected_everywhere(guarded: &mut Guarded) {
         "CREATE TABLE found (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) ENCRYPTED FOR (eq, like), \
          n INT ENCRYPTED FOR (range), born DATE ENCRYPTED FOR (eq, range), UNIQUE KEY (name))",
     );
-    guarded.settle();
+    guarded.settle_tables();
     for writer in &writers {
         let mut session = guarded.at(*writer);
         for n in 0..5 {

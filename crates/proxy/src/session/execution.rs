@@ -180,7 +180,6 @@ impl Session {
             }
             Action::Refit(refit) => {
                 self.check_temporary(keyed)?;
-                self.must_reach_all_nodes()?;
                 self.refit(refit, keyed)
             }
             Action::Show { what, text, table } => self.show(execution, what, text, table),
