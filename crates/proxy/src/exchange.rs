@@ -31,7 +31,7 @@ use crate::written::Written;
 
 /// Errors with which a server has rolled the whole transaction back: a deadlock, a commit that
 /// failed, and what a replication plugin says in the place of a commit.
-const ROLLED_BACK: [u16; 4] = [1213, 1180, 3100, 3101];
+pub(crate) const ROLLED_BACK: [u16; 4] = [1213, 1180, 3100, 3101];
 
 /// A command that was given to the connection, and the right to read its answer.
 #[must_use = "nobody else can read its answer"]
@@ -677,6 +677,7 @@ impl Server {
                     Definition::Table(String::from_utf8_lossy(&text).into_owned())
                 }
                 Err(Failure::Server { code, .. }) if ABSENT.contains(&code) => Definition::Absent,
+                Err(failure) if failure.ends_transaction() => return Err(failure),
                 Err(Failure::Server { .. }) => Definition::Hidden,
                 Err(failure) => return Err(failure),
             });

@@ -226,6 +226,12 @@ impl Server {
     pub fn start(kind: Kind, options: ServerOptions) -> Option<Server> {
         match Topology::asked_for(kind, &options) {
             Some(topology) => {
+                let mut options = options;
+                // rows are numbered as on a plain server: one node is written to
+                options.extra.extend([
+                    "--loose-wsrep-auto-increment-control=OFF".into(),
+                    "--loose-group-replication-auto-increment-increment=1".into(),
+                ]);
                 let mut nodes = Cluster::of(topology, &options, 2)?.into_nodes();
                 let mut server = nodes.remove(0);
                 server.others = Some((topology, nodes));

@@ -123,9 +123,13 @@ pub fn are_told_as_without_a_proxy(guarded: &mut Guarded) {
         return;
     }
     let [mut plain, mut protected] = parties(guarded, &writers);
-    let mut conflicts = 0;
-    for next in NEXT {
+    let (mut conflicts, mut rounds) = (0, 0);
+    for (place, next) in NEXT.iter().enumerate() {
         for commits_at_once in [false, true] {
+            if !long_run() && commits_at_once == (place % 2 == 0) && place > 0 {
+                continue;
+            }
+            rounds += 1;
             let expected = plain.told(next, commits_at_once);
             let told = protected.told(next, commits_at_once);
             assert_eq!(
@@ -135,7 +139,7 @@ pub fn are_told_as_without_a_proxy(guarded: &mut Guarded) {
             conflicts += usize::from(told.contains("1213") || told.contains("1180"));
         }
     }
-    assert_eq!(conflicts, 2 * NEXT.len(), "each of them met a conflict");
+    assert_eq!(conflicts, rounds, "each of them met a conflict");
     // what a proxy remembers of a row that another node has changed
     protected.again();
     for n in 0..12 {

@@ -307,7 +307,14 @@ impl Session {
             Err(failure) if failure.is_fatal() => return Err(failure),
             done => done,
         };
+        let mut ended = None;
         let list = match self.server.read_rows(listed) {
+            // a cluster says with whichever statement comes next that it has ended the transaction
+            // for another node's, and then there is nothing to commit
+            Err(failure) if failure.ends_transaction() => {
+                ended = Some(failure);
+                Rows::new()
+            }
             // whoever ends the session's statement now comes too late
             Err(Failure::Server { .. }) => Rows::new(),
             list => list?,
@@ -316,7 +323,10 @@ impl Session {
         if done.is_ok() {
             committed?;
         }
-        Ok((done, list))
+        match ended {
+            Some(failure) if done.is_ok() => Ok((Err(failure), list)),
+            _ => Ok((done, list)),
+        }
     }
 
     /// Keeps what a statement has warned of. `is_read`: this is its list.
