@@ -63,12 +63,12 @@ fn statements_are_the_same_everywhere(topology: Topology) {
     };
     rows::of_every_type(&mut guarded);
     rows::tables_are_protected_everywhere(&mut guarded);
-    definitions::beside_other_sessions(&mut guarded);
-    definitions::made_on_one_node_alone(&mut guarded);
-    definitions::that_need_a_lock(&mut guarded);
     conflicts::are_told_as_without_a_proxy(&mut guarded);
     conflicts::leave_no_transaction_behind(&mut guarded);
     conflicts::of_a_statement_in_parts(&mut guarded);
+    definitions::beside_other_sessions(&mut guarded);
+    definitions::made_on_one_node_alone(&mut guarded);
+    definitions::that_need_a_lock(&mut guarded);
     guarded.conclude();
 }
 
