@@ -84,6 +84,9 @@ fn nothing_is_lost_with_a_node(topology: Topology) {
         return;
     };
     failover::to_another_node(&mut guarded);
-    load::with_a_node_killed(&mut guarded);
+    // of a group with one primary nobody is in anybody's way
+    if topology != Topology::Group || long_run() {
+        load::with_a_node_killed(&mut guarded);
+    }
     guarded.conclude();
 }

@@ -403,7 +403,7 @@ fn arguments(topology: Topology, number: usize, ports: &[u16]) -> Vec<String> {
                  pc.recovery=FALSE"
             ),
             format!("--wsrep-sst-receive-address=127.0.0.1:{whole}"),
-            // only of a node that was away for too long; rsync's daemon cannot write to these folders
+            // of a node that was away for too long; rsync's daemon cannot write to these folders
             "--wsrep-sst-method=mariabackup".into(),
             "--wsrep-sst-auth=root:".into(),
             "--innodb-autoinc-lock-mode=2".into(),

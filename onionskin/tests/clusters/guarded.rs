@@ -47,6 +47,9 @@ impl Guarded {
         let mut root = cluster.connect(primary);
         root.must("CREATE DATABASE app CHARACTER SET utf8mb4");
         root.must("CREATE DATABASE bare CHARACTER SET utf8mb4");
+        // what a search has to find
+        root.must("CREATE TABLE bare.open (id INT PRIMARY KEY, name VARCHAR(40))");
+        root.must(&format!("INSERT INTO bare.open VALUES (1, '{CONTROL}')"));
         cluster.wait_until_same();
         Some(Guarded {
             cluster,
