@@ -119,8 +119,7 @@ impl Cluster {
         if topology.kind() == Kind::MySql {
             std::thread::scope(|scope| {
                 for node in &cluster.nodes[1..] {
-                    let node = &*node;
-                    scope.spawn(|| node.joins_its_group());
+                    scope.spawn(move || node.joins_its_group());
                 }
             });
         }
