@@ -16,11 +16,19 @@ for file in "${files[@]}"; do
 done
 result=0
 for cluster in "${clusters[@]}"; do
+    skipped=()
     case $cluster in
         galera) server=mariadb ;;
-        *) server=mysql ;;
+        group) server=mysql ;;
+        multi-primary)
+            server=mysql
+            # without savepoints, what fails in a transaction behind a first change is 1213
+            skipped=(--skip=rows_are_met_as_on_a_plain_server --skip=settings_and_failures)
+            ;;
+        *) echo "no cluster: $cluster" >&2; exit 2 ;;
     esac
     echo "==== $cluster"
-    ONIONSKIN_TEST_CLUSTER=$cluster "$cargo" test --locked --profile ci --workspace --no-fail-fast "${tests[@]}" -- "$server::" || result=1
+    ONIONSKIN_TEST_CLUSTER=$cluster "$cargo" test --locked --profile ci --workspace --no-fail-fast "${tests[@]}" -- \
+        "$server::" "${skipped[@]}" || result=1
 done
 exit $result
