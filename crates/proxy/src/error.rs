@@ -8,8 +8,7 @@ use onionskin_value::{StoreError, ValueError};
 use onionskin_wire::WireError;
 use onionskin_wire::messages::ErrPacket;
 
-use crate::exchange::ROLLED_BACK;
-use crate::server_errors::{self, WRONG_MOMENT};
+use crate::server_errors::{self, ROLLED_BACK, WRONG_MOMENT};
 
 /// Whether a cell did not open, or was not sealed, which tables that were exchanged can cause.
 fn does_not_open(refusal: &Refusal) -> bool {

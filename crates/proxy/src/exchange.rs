@@ -26,12 +26,8 @@ use onionskin_wire::{
 use crate::age::{RECHECK, now};
 use crate::error::{Failure, Outcome, too_long};
 use crate::packet_bound::PacketBound;
-use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE};
+use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE, ROLLED_BACK};
 use crate::written::Written;
-
-/// Errors with which a server has rolled the whole transaction back: a deadlock, a commit that
-/// failed, and what a replication plugin says in the place of a commit.
-pub(crate) const ROLLED_BACK: [u16; 4] = [1213, 1180, 3100, 3101];
 
 /// A command that was given to the connection, and the right to read its answer.
 #[must_use = "nobody else can read its answer"]
