@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz mariadb-tests mysql-tests orm-suites driver-suites applications bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book package package-test container-test browser-test mariadb118 nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests mysql-tests orm-suites driver-suites applications bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book package package-test container-test browser-test cluster-tests mariadb118 nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -114,6 +114,10 @@ browser-test: ## the status page in Debian's chromium: wide and on a phone, ligh
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/browser_test.py
 
+cluster-tests: ## tests of statements on nodes of clusters: Galera, a MySQL group, one that all members write to; CLUSTERS="galera"
+	@scripts/install-deps.sh tests
+	@scripts/cluster-tests.sh $(CLUSTERS)
+
 mariadb118: ## all integration tests with MariaDB 11.8 in the place of the system's
 	@scripts/install-deps.sh nightly
 	PATH="$(CURDIR)/scripts/mariadb118:$$PATH" ONIONSKIN_TEST_MARIADB_ONLY=1 $(CARGO) test --locked --profile ci -p onionskin --no-fail-fast
@@ -141,6 +145,7 @@ nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzin
 	$(MAKE) driver-suites
 	$(MAKE) applications
 	$(MAKE) browser-test
+	$(MAKE) cluster-tests
 	$(MAKE) mariadb118
 	$(MAKE) package-test container-test
 	python3 scripts/bench.py

@@ -26,11 +26,8 @@ use onionskin_wire::{
 use crate::age::{RECHECK, now};
 use crate::error::{Failure, Outcome, too_long};
 use crate::packet_bound::PacketBound;
-use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE};
+use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE, ROLLED_BACK};
 use crate::written::Written;
-
-/// "Deadlock found": the server has rolled the whole transaction back.
-const DEADLOCK: u16 = 1213;
 
 /// A command that was given to the connection, and the right to read its answer.
 #[must_use = "nobody else can read its answer"]
@@ -58,6 +55,10 @@ pub(crate) struct Server {
     pub form: DefinitionForm,
     /// Status flags of the last answer.
     pub status: StatusFlags,
+    /// They are those of an answer before an error, which told none.
+    status_is_old: bool,
+    /// Rows were changed since this was set back.
+    pub has_written: bool,
     /// How many questions there have been.
     asked: u64,
     outstanding: VecDeque<Outstanding>,
@@ -153,6 +154,8 @@ impl Server {
             capabilities,
             form,
             status: StatusFlags::AUTOCOMMIT,
+            status_is_old: false,
+            has_written: false,
             asked: 0,
             outstanding: VecDeque::new(),
             place: 0,
@@ -395,9 +398,10 @@ impl Server {
                 self.failed = true;
                 self.may_be_in_transaction = !self.status.contains(StatusFlags::AUTOCOMMIT);
                 let error = ErrPacket::decode(self.connection.last_payload());
-                if error.is_ok_and(|e| e.code == DEADLOCK) {
+                if error.is_ok_and(|e| ROLLED_BACK.contains(&e.code)) {
                     self.status.remove(StatusFlags::IN_TRANS);
                 }
+                self.status_is_old = self.status.contains(StatusFlags::IN_TRANS);
             }
             _ => {}
         }
@@ -416,6 +420,16 @@ impl Server {
         }
         // what a statement says of a cursor is not about the ones behind it
         self.status = status - StatusFlags::CURSOR_EXISTS - StatusFlags::LAST_ROW_SENT;
+        self.status_is_old = false;
+    }
+
+    /// Asks whether a transaction is still open if the last answer was an error: there are errors
+    /// that end it under some settings only, and none tells.
+    pub fn renew_status(&mut self) -> Outcome<()> {
+        match self.status_is_old {
+            true => self.run(b"DO 0").map(|_| ()),
+            false => Ok(()),
+        }
     }
 
     /// Whether a transaction is open.
@@ -472,12 +486,15 @@ impl Server {
             Step::Ok { .. } => {
                 let ok = OkPacket::decode(self.payload(), self.capabilities)
                     .map_err(Failure::Backend)?;
-                Done {
+                let has_written = ok.affected_rows > 0;
+                let done = Done {
                     affected_rows: ok.affected_rows,
                     last_insert_id: ok.last_insert_id,
                     warnings: ok.warnings,
                     info: ok.info.to_vec(),
-                }
+                };
+                self.has_written |= has_written;
+                done
             }
             Step::Err => return Err(self.error()),
             _ => Done::default(),
@@ -670,6 +687,7 @@ impl Server {
                     Definition::Table(String::from_utf8_lossy(&text).into_owned())
                 }
                 Err(Failure::Server { code, .. }) if ABSENT.contains(&code) => Definition::Absent,
+                Err(failure) if failure.ends_transaction() => return Err(failure),
                 Err(Failure::Server { .. }) => Definition::Hidden,
                 Err(failure) => return Err(failure),
             });

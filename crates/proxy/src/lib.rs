@@ -51,6 +51,7 @@ mod by_name;
 mod catalog;
 mod certificates;
 mod client_address;
+mod clusters;
 mod config;
 mod copy;
 mod define;

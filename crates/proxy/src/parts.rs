@@ -30,6 +30,7 @@ pub(crate) fn settle_parts<'t>(
                 server.settle()?;
                 None
             }
+            Err(failure) if failure.ends_transaction() => return Err(failure),
             Err(Failure::Server { .. }) => {
                 server.settle()?;
                 continue;

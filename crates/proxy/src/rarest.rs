@@ -128,6 +128,7 @@ impl Session {
         }
         let rows = match self.server.rows(sql.as_bytes()) {
             Ok(rows) => rows,
+            Err(failure) if failure.ends_transaction() => return Err(failure),
             // whoever ends the statement means all of it
             Err(Failure::Server { code, .. }) if !matches!(code, 1317 | 3024) => {
                 return self.server.settle();

@@ -26,6 +26,10 @@ impl Session {
         if self.locked_tables {
             return Err(refused(refit, "LOCK TABLES is in force"));
         }
+        if self.others_write()? {
+            let why = "LOCK TABLES holds on one node of a cluster that all nodes write to";
+            return Err(refused(refit, why));
+        }
         // the definition takes it once more: nobody waits for it while the tables are locked
         let name = self.take_set_lock(refit.table.table_id)?;
         let done = self.refit_named(refit, keyed);

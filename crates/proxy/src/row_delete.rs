@@ -57,6 +57,7 @@ impl Session {
         values: Values,
     ) -> Outcome<()> {
         self.must_not_be_safe()?;
+        self.server.renew_status()?;
         let own = !self.server.in_transaction() && !self.locked_tables;
         let mut select = Vec::new();
         let indexed = self.grams_of_all(keyed, &delete.select, values)?;
@@ -86,7 +87,8 @@ impl Session {
         if of_condition > 0 {
             self.keep_warnings(of_condition)?;
         }
-        let chunks: Vec<&[Vec<u8>]> = rows.chunks(self.chunk(CHUNK, rows.len(), own)).collect();
+        let chunk = self.chunk(CHUNK, rows.len(), own)?;
+        let chunks: Vec<&[Vec<u8>]> = rows.chunks(chunk).collect();
         let savepoint = !own && chunks.len() > 1;
         if savepoint {
             self.server.run(b"SAVEPOINT `onionskin$delete`")?;

@@ -6,6 +6,9 @@ use onionskin_value::Family;
 
 use crate::error::Failure;
 
+/// Errors with which a server has rolled the whole transaction back: a deadlock, a commit that
+/// failed, and what a replication plugin says in the place of a commit.
+pub(crate) const ROLLED_BACK: [u16; 4] = [1213, 1180, 3100, 3101];
 /// `ER_BAD_NULL_ERROR`: NULL for a NOT NULL column.
 pub(crate) const NOT_NULL: u16 = 1048;
 /// `ER_BAD_DB_ERROR`

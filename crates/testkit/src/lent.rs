@@ -77,7 +77,7 @@ impl Resident {
                 std::thread::spawn(move || {
                     for (kind, answer) in asked {
                         // whoever asked has perhaps ended
-                        let _ = answer.send(Server::start(kind, ServerOptions::default()));
+                        let _ = answer.send(Server::alone(kind, ServerOptions::default()));
                     }
                 });
                 ask

@@ -22,12 +22,17 @@
 //! be installed, `Server::start` says so on the terminal, whatever the test runner captures, and
 //! returns `None`.
 //!
+//! With `ONIONSKIN_TEST_CLUSTER=galera`, `group` or `multi-primary`, the servers of tests are nodes
+//! of clusters of two; when one is dropped, both have the same tables, cell by cell. Servers that
+//! are lent stay alone.
+//!
 //! With `ONIONSKIN_TEST_DIRECT=1` in the environment, `Proxy::start` starts nothing and hands out
 //! the server's own address: a way to check the harness, and a test's expectations, against a plain
 //! server.
 
 mod cable;
 mod cli;
+mod cluster;
 mod far;
 mod killed;
 mod lent;
@@ -49,6 +54,7 @@ mod twin;
 
 pub use cable::{Cable, When};
 pub use cli::{Cli, CliOutput};
+pub use cluster::{Cluster, Topology};
 pub use far::{Far, own_address};
 pub use killed::{Point, its_statements_have_ended, kill, kill_at};
 pub use lent::Lent;

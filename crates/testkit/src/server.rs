@@ -1,5 +1,6 @@
 //! Private MariaDB and MySQL servers.
 
+use crate::cluster::{Cluster, Topology, rejoin, same_tables};
 use crate::search::{Pattern, find_all, written_in};
 use crate::session::Session;
 use crate::{announce, checkout, free_port, lasting_folder, signal, tied_command};
@@ -72,8 +73,14 @@ impl Kind {
         }
     }
 
-    fn account_statements(self) -> String {
+    fn account_statements(self, quiet: bool) -> String {
         let mut sql = String::new();
+        if quiet {
+            sql += "SET SESSION sql_log_bin = 0;\n";
+            if self == Kind::MariaDb {
+                sql += "SET SESSION wsrep_on = OFF;\n";
+            }
+        }
         for host in ["127.0.0.1", "localhost"] {
             sql += &format!("CREATE USER IF NOT EXISTS 'root'@'{host}' IDENTIFIED BY '';\n");
             sql += &format!("GRANT ALL PRIVILEGES ON *.* TO 'root'@'{host}' WITH GRANT OPTION;\n");
@@ -170,6 +177,8 @@ pub struct ServerOptions {
     pub extra: Vec<String>,
     /// Environment variables.
     pub environment: Vec<(String, String)>,
+    /// Its accounts are its own: the binary log and the cluster that it is in are not told of them.
+    pub quiet_accounts: bool,
 }
 
 impl Default for ServerOptions {
@@ -184,6 +193,7 @@ impl Default for ServerOptions {
             hosts: None,
             extra: Vec::new(),
             environment: Vec::new(),
+            quiet_accounts: false,
         }
     }
 }
@@ -194,6 +204,8 @@ pub struct Server {
     options: ServerOptions,
     child: Option<Child>,
     port: u16,
+    /// The other nodes of its cluster, where the environment asks for one.
+    others: Option<(Topology, Vec<Server>)>,
     // Removed last: after the process is gone.
     folder: TempDir,
 }
@@ -210,39 +222,71 @@ impl Server {
     }
 
     /// Starts a server and waits until it answers; `None`, with a loud message, where it could not
-    /// be installed.
+    /// be installed. With `ONIONSKIN_TEST_CLUSTER` it is a node of a cluster.
     pub fn start(kind: Kind, options: ServerOptions) -> Option<Server> {
+        match Topology::asked_for(kind, &options) {
+            Some(topology) => {
+                let mut options = options;
+                // rows are numbered as on a plain server: one node is written to
+                options.extra.extend([
+                    "--loose-wsrep-auto-increment-control=OFF".into(),
+                    "--loose-group-replication-auto-increment-increment=1".into(),
+                ]);
+                let mut nodes = Cluster::of(topology, &options, 2)?.into_nodes();
+                let mut server = nodes.remove(0);
+                server.others = Some((topology, nodes));
+                Some(server)
+            }
+            None => Self::alone(kind, options),
+        }
+    }
+
+    /// A server that is in no cluster, whatever the environment asks for.
+    pub(crate) fn alone(kind: Kind, options: ServerOptions) -> Option<Server> {
+        let mut server = Self::prepared(kind, options)?;
+        server.launch();
+        Some(server)
+    }
+
+    /// One that has its data and was not started yet.
+    pub(crate) fn prepared(kind: Kind, options: ServerOptions) -> Option<Server> {
         if let Some(reason) = kind.unavailable() {
             let test = std::thread::current().name().unwrap_or("a test").to_owned();
             announce(&format!("{test} ... skipped: MySQL is not there: {reason}"));
             return None;
         }
-        let template = template(kind);
+        Some(Self::prepared_on(kind, options, &template(kind)))
+    }
+
+    /// The same, on a copy of a data directory.
+    pub(crate) fn prepared_on(kind: Kind, options: ServerOptions, data: &Path) -> Server {
         let folder = folder();
-        copy(&template, &folder.path().join("data"));
-        let mut server = Server {
+        copy(data, &folder.path().join("data"));
+        Server {
             kind,
             options,
             child: None,
             port: 0,
+            others: None,
             folder,
-        };
-        server.launch();
-        Some(server)
+        }
+    }
+
+    /// Further options of its command line, for its next start.
+    pub(crate) fn options_mut(&mut self) -> &mut Vec<String> {
+        &mut self.options.extra
+    }
+
+    /// Runs the server's program for something else than serving, and waits for its end.
+    pub(crate) fn run_program(&self, more: &[&str]) -> bool {
+        let status = self.command().args(more).status();
+        status.is_ok_and(|status| status.success())
     }
 
     /// Starts a server on a copy of a data directory that something else made; its accounts are
     /// added.
     pub fn start_on(kind: Kind, options: ServerOptions, data: &Path) -> Server {
-        let folder = folder();
-        copy(data, &folder.path().join("data"));
-        let mut server = Server {
-            kind,
-            options,
-            child: None,
-            port: 0,
-            folder,
-        };
+        let mut server = Self::prepared_on(kind, options, data);
         server.launch();
         server
     }
@@ -325,7 +369,10 @@ impl Server {
     /// Starts it again on the same data, port and socket.
     pub fn restart(&mut self) {
         assert!(self.child.is_none(), "restart after kill9 or shutdown");
-        self.launch();
+        match &self.others {
+            Some((topology, _)) => rejoin(self, *topology),
+            None => self.launch(),
+        }
     }
 
     /// Every file of the data directory.
@@ -346,7 +393,8 @@ impl Server {
         }
     }
 
-    fn launch(&mut self) {
+    /// Starts it and waits until it answers.
+    pub(crate) fn launch(&mut self) {
         // A port may be taken between its choice and the server's start.
         for _ in 0..3 {
             if self.port == 0 {
@@ -494,7 +542,7 @@ impl Server {
         command.envs(options.environment.iter().cloned());
         fs::write(
             data.with_file_name("accounts.sql"),
-            self.kind.account_statements(),
+            self.kind.account_statements(options.quiet_accounts),
         )
         .expect("accounts.sql");
         command
@@ -518,6 +566,13 @@ const SMALL_PERFORMANCE_SCHEMA: [&str; 7] = [
 
 impl Drop for Server {
     fn drop(&mut self) {
+        if let Some((topology, others)) = self.others.take()
+            && !std::thread::panicking()
+            && self.is_running()
+        {
+            let nodes: Vec<&Server> = std::iter::once(&*self).chain(&others).collect();
+            same_tables(topology, &nodes);
+        }
         self.kill9();
     }
 }
@@ -572,7 +627,7 @@ fn version_of(kind: Kind) -> String {
 }
 
 /// An initialised data directory, made once and kept with the build's files.
-fn template(kind: Kind) -> PathBuf {
+pub(crate) fn template(kind: Kind) -> PathBuf {
     static MADE: Mutex<Vec<(Kind, PathBuf)>> = Mutex::new(Vec::new());
     let mut made = MADE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     if let Some((_, template)) = made.iter().find(|(known, _)| *known == kind) {
@@ -667,7 +722,7 @@ fn output(command: &mut Command) -> String {
 }
 
 /// Copies a folder; zeros become holes, as most of a new server's logs are.
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     output(
         Command::new("cp")
             .args(["-a", "--reflink=auto", "--sparse=always", "--"])

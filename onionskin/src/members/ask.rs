@@ -13,7 +13,8 @@ use super::judge::{Channel, Executed, Found, Role, Source, Standby};
 
 /// What tells what a server is, of either family.
 const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_id', 'hostname', 'port', \
-     'read_only', 'super_read_only', 'offline_mode', 'group_replication_group_name', 'wsrep_on', 'wsrep_provider', \
+     'read_only', 'super_read_only', 'offline_mode', 'group_replication_group_name', \
+     'group_replication_single_primary_mode', 'wsrep_on', 'wsrep_provider', \
      'gtid_mode', 'gtid_executed', 'gtid_slave_pos', 'gtid_binlog_pos')";
 const GALERA: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('wsrep_ready', 'wsrep_local_state', \
      'wsrep_local_state_comment', 'wsrep_cluster_status', 'wsrep_cluster_state_uuid')";
@@ -90,8 +91,16 @@ pub fn ask(client: &mut Client, reads: bool) -> Result<Found, Fault> {
     let mut standby = Standby::No("it is not read-only".into());
     found.role = if !value("group_replication_group_name").is_empty() {
         let rows = texts(client.run(GROUP)?);
-        standby = group_standby(&rows, value("server_uuid"));
-        group_role(&rows, value("server_uuid"), blocked)
+        let mode = value("group_replication_single_primary_mode");
+        let open = mode.eq_ignore_ascii_case("OFF");
+        standby = group_standby(&rows, value("server_uuid"), open);
+        match group_role(&rows, value("server_uuid"), blocked) {
+            // all of them say that they are
+            Role::GroupPrimary if open => Role::Node {
+                cluster: value("group_replication_group_name").to_owned(),
+            },
+            role => role,
+        }
     } else if is_on(value("wsrep_on")) && !["", "none"].contains(&value("wsrep_provider")) {
         let status = pairs(&client.run(GALERA)?);
         // whether it may be written to does not count
@@ -156,14 +165,19 @@ impl Channel {
     }
 }
 
-/// What a member of a group is for those who only read.
-fn group_standby(rows: &[Vec<String>], own: &str) -> Standby {
+/// What a member of a group is for those who only read. `open`: all members are written to, and
+/// any of them may be the one of the others.
+fn group_standby(rows: &[Vec<String>], own: &str, open: bool) -> Standby {
     let field = |row: &[String], index: usize| row.get(index).cloned().unwrap_or_default();
     let own = rows.iter().find(|row| field(row, 0) == own);
     let Some((state, role)) = own.map(|row| (field(row, 1), field(row, 2))) else {
         return Standby::No("it is not in its group".into());
     };
     let (there, all) = (members_there(rows), rows.len());
+    let role = match open {
+        true if role == "PRIMARY" => "SECONDARY".into(),
+        _ => role,
+    };
     match (&*state, &*role) {
         ("ONLINE", "SECONDARY") if there * 2 > all => Standby::Secondary,
         ("ONLINE", "SECONDARY") => {
@@ -380,10 +394,10 @@ mod tests {
             ("b", "ONLINE", "SECONDARY"),
             ("c", "RECOVERING", "SECONDARY"),
         ]);
-        assert_eq!(group_standby(&whole, "b"), Standby::Secondary);
+        assert_eq!(group_standby(&whole, "b", false), Standby::Secondary);
         for name in ["a", "c", "d"] {
             assert!(
-                matches!(group_standby(&whole, name), Standby::No(_)),
+                matches!(group_standby(&whole, name, false), Standby::No(_)),
                 "{name}"
             );
         }
@@ -391,7 +405,10 @@ mod tests {
             ("a", "UNREACHABLE", "PRIMARY"),
             ("b", "ONLINE", "SECONDARY"),
         ]);
-        assert!(matches!(group_standby(&split, "b"), Standby::No(_)));
+        assert!(matches!(group_standby(&split, "b", false), Standby::No(_)));
+        // of a group that all members write to, any of them
+        assert!(matches!(group_standby(&whole, "a", false), Standby::No(_)));
+        assert_eq!(group_standby(&whole, "a", true), Standby::Secondary);
     }
 
     #[test]

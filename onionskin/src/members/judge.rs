@@ -73,7 +73,8 @@ pub struct Channel {
 pub enum Role {
     /// The primary of a MySQL group, with the majority of its members.
     GroupPrimary,
-    /// A node of a Galera cluster that may be written to, as its others may.
+    /// A node of a Galera cluster that may be written to, as its others may; a member of a MySQL
+    /// group that all members write to.
     Node {
         /// Which cluster.
         cluster: String,

@@ -76,6 +76,7 @@ impl Session {
                 "a text as a parameter of an expression",
             ));
         }
+        self.server.renew_status()?;
         let own = !self.server.in_transaction() && !self.locked_tables;
         let mut select = Vec::new();
         let indexed = self.grams_of_all(keyed, &update.select, values)?;
@@ -245,7 +246,8 @@ impl Session {
                 self.server.run(COMMIT)?;
             }
         } else {
-            let chunks: Vec<&[Row]> = rows.chunks(self.chunk(CHUNK, rows.len(), own)).collect();
+            let chunk = self.chunk(CHUNK, rows.len(), own)?;
+            let chunks: Vec<&[Row]> = rows.chunks(chunk).collect();
             let savepoint = !own && chunks.len() > 1;
             if savepoint {
                 self.server.run(b"SAVEPOINT `onionskin$update`")?;
@@ -305,7 +307,14 @@ impl Session {
             Err(failure) if failure.is_fatal() => return Err(failure),
             done => done,
         };
+        let mut ended = None;
         let list = match self.server.read_rows(listed) {
+            // a cluster says with whichever statement comes next that it has ended the transaction
+            // for another node's, and then there is nothing to commit
+            Err(failure) if failure.ends_transaction() => {
+                ended = Some(failure);
+                Rows::new()
+            }
             // whoever ends the session's statement now comes too late
             Err(Failure::Server { .. }) => Rows::new(),
             list => list?,
@@ -314,7 +323,10 @@ impl Session {
         if done.is_ok() {
             committed?;
         }
-        Ok((done, list))
+        match ended {
+            Some(failure) if done.is_ok() => Ok((Err(failure), list)),
+            _ => Ok((done, list)),
+        }
     }
 
     /// Keeps what a statement has warned of. `is_read`: this is its list.
@@ -336,12 +348,13 @@ impl Session {
     }
 
     /// How many rows one statement writes: all of them if several statements would not be one
-    /// transaction.
-    pub(crate) fn chunk(&self, usual: usize, rows: usize, own: bool) -> usize {
-        match own || self.server.in_transaction() {
-            true => usual,
-            false => rows.max(1),
-        }
+    /// transaction, or could not be taken back as one.
+    pub(crate) fn chunk(&mut self, usual: usize, rows: usize, own: bool) -> Outcome<usize> {
+        let in_parts = match own || rows <= usual {
+            true => true,
+            false => self.server.in_transaction() && !self.savepoints_hide()?,
+        };
+        Ok(if in_parts { usual } else { rows })
     }
 
     /// Gives a LIMIT to a `SELECT` that is not the client's, if the session has a

@@ -64,6 +64,7 @@ pub fn answers(server: &mut Server, scratch: &Scratch, asked: Asked) -> Outcome<
         };
         let shown = match server.read_rows(question) {
             Ok(rows) => rows,
+            Err(failure) if failure.ends_transaction() => return Err(failure),
             // metadata alone is not worth a refusal
             Err(Failure::Server { .. }) if !asked.in_functions => Vec::new(),
             Err(Failure::Server { .. }) => return Err(unclear()),

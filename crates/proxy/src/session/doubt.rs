@@ -74,6 +74,7 @@ impl Session {
                 };
                 self.aside(|s| match s.server.prepare_in_vain(text) {
                     // what else the server says may be about the other values
+                    Err(failure) if failure.ends_transaction() => Err(failure),
                     Err(Failure::Server { code, .. }) if !ends(code) => {
                         s.server.settle()?;
                         Ok(match (code, stands) {

@@ -171,11 +171,13 @@ impl Session {
             Action::Delete(delete) => self.row_delete(keyed, delete, values),
             Action::Define(ddl) => {
                 self.check_temporary(keyed)?;
+                self.must_reach_all_nodes()?;
                 let bound = self.with_view_constants(execution, ddl)?;
                 self.define(bound.as_ref().unwrap_or(ddl), keyed)?;
                 self.after_relay(keyed)
             }
             Action::Copy(copied) => {
+                self.must_reach_all_nodes()?;
                 self.copy_table(copied, keyed)?;
                 self.after_relay(keyed)
             }

@@ -102,6 +102,8 @@ pub(crate) struct Session {
     pub indexes_tokens: Option<bool>,
     /// The client's `sql_select_limit`, while the server's is lifted.
     pub lifted_limit: Option<u64>,
+    /// Whether a savepoint may hide the end of a transaction, once the server was asked.
+    pub savepoints_hide: Option<bool>,
     /// There may be savepoints: the end of a transaction would end them.
     pub has_savepoints: bool,
     /// How often `collation_connection` may have been set, which servers do not track.
@@ -254,6 +256,7 @@ impl Session {
             key_answers: KeyAnswers::default(),
             indexes_tokens: None,
             lifted_limit: None,
+            savepoints_hide: None,
             has_savepoints: false,
             collations_set: 0,
             client_tracking: ClientTracking::default(),

@@ -283,6 +283,7 @@ impl Session {
                     ..
                 },
             ) => Err(failure),
+            Err(failure) if failure.ends_transaction() => Err(failure),
             Err(Failure::Server { .. }) => self.server.settle(),
             Err(failure) => Err(failure),
         }

@@ -68,11 +68,14 @@ impl Session {
             return Err(NotUnderstood::Under("CREATE TABLE … SELECT", "LOCK TABLES").into());
         }
         self.current.interfered = true;
+        if !new.temporary {
+            self.must_reach_all_nodes()?;
+        }
         if !new.temporary && self.is_hidden(new)? {
             // the rows would go into that one
             return Err(NotUnderstood::BehindTemporary.into());
         }
-        let mut change = Change::new(self);
+        let mut change = Change::new(self)?;
         if !new.temporary {
             // as every definition does
             self.quietly(b"COMMIT AND NO CHAIN NO RELEASE")?;

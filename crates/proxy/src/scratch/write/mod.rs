@@ -47,6 +47,8 @@ const DUPLICATE: u16 = 1062;
 /// A deadlock.
 const DEADLOCK: u16 = 1213;
 const NO_SAVEPOINT: u16 = 1305;
+/// What it says, as the server does.
+const ENDED: &str = "Deadlock found when trying to get lock; try restarting transaction";
 /// MariaDB's error under `innodb_snapshot_isolation` (on by default since 11.6): a row has changed
 /// since the transaction's snapshot.
 const CHANGED_SINCE: u16 = 1020;
@@ -69,25 +71,32 @@ enum Frame {
     Transaction,
     /// A part of the client's transaction.
     Savepoint,
+    /// The same where a savepoint may hide that the transaction has ended. What fails behind a
+    /// first change ends the transaction.
+    Bare,
 }
 
 impl Change {
-    fn new(session: &Session) -> Self {
+    fn new(session: &mut Session) -> Outcome<Self> {
+        session.server.renew_status()?;
         let frame = match session.server.in_transaction() {
+            true if session.savepoints_hide()? => Frame::Bare,
             true => Frame::Savepoint,
             false => Frame::Transaction,
         };
-        Change {
+        session.server.has_written = false;
+        Ok(Change {
             frame,
             begun: false,
             keys: Vec::new(),
-        }
+        })
     }
 
     pub(super) fn begin(&self) -> &'static [u8] {
         match self.frame {
             Frame::Transaction => b"BEGIN",
             Frame::Savepoint => b"SAVEPOINT `onionskin$write`",
+            Frame::Bare => b"DO 0",
         }
     }
 }
@@ -129,7 +138,7 @@ impl Session {
         let finished = loop {
             // what was said of a try before is not of this one
             self.current.begin();
-            let mut change = Change::new(self);
+            let mut change = Change::new(self)?;
             // a look at the tables must not end the transaction that the savepoint begins
             let had_savepoints = self.has_savepoints;
             self.has_savepoints |= change.frame == Frame::Savepoint;
@@ -256,6 +265,7 @@ impl Session {
         let end: &[u8] = match change.frame {
             Frame::Transaction => b"COMMIT AND NO CHAIN NO RELEASE",
             Frame::Savepoint => b"RELEASE SAVEPOINT `onionskin$write`",
+            Frame::Bare => return Ok(()),
         };
         self.server.run(end).map(|_| ())
     }
@@ -268,7 +278,18 @@ impl Session {
             return Ok(failure);
         }
         self.server.settle()?;
+        let mut failure = failure;
         let statements: &[&[u8]] = match change.frame {
+            Frame::Bare if !self.server.has_written => &[],
+            Frame::Bare => {
+                // what every client of such a group has to be ready for
+                failure = Failure::Server {
+                    code: DEADLOCK,
+                    state: *b"40001",
+                    message: ENDED.into(),
+                };
+                &[b"ROLLBACK AND NO CHAIN NO RELEASE"]
+            }
             Frame::Transaction => &[b"ROLLBACK AND NO CHAIN NO RELEASE"],
             // a deadlock has rolled everything back, the savepoint included
             Frame::Savepoint => &[
@@ -279,7 +300,7 @@ impl Session {
         for sql in statements {
             match self.server.run(sql) {
                 Err(other) if other.is_fatal() => return Ok(other),
-                Err(other) if change.frame == Frame::Transaction => return Ok(other),
+                Err(other) if change.frame != Frame::Savepoint => return Ok(other),
                 // without the savepoint there is no transaction either: error 1020 may have ended
                 // it, as a deadlock does
                 Err(Failure::Server {
