@@ -13,6 +13,7 @@ on_both_servers!(
     sysbench_goes_on_through_migrations_of_its_tables,
     results_that_begin_with_null_are_right_while_tables_are_switched,
     writers_without_a_limit_do_not_put_the_end_off,
+    files_are_loaded_while_tables_are_switched,
 );
 
 const ROWS: u32 = 2_000;
@@ -302,4 +303,82 @@ fn writers_without_a_limit_do_not_put_the_end_off(kind: Kind) {
     let sum = session.text("SELECT SUM(n) FROM app.t").unwrap();
     let should = statements.load(Ordering::Relaxed) * EACH;
     assert_eq!(sum, should.to_string());
+}
+
+/// A client is asked once for its file, whatever becomes of the table meanwhile. What it was told of
+/// the rows is so.
+fn files_are_loaded_while_tables_are_switched(kind: Kind) {
+    const EACH: u64 = 3;
+    let Some(server) = logging_server(kind, &[]) else {
+        return;
+    };
+    if direct_mode() {
+        return;
+    }
+    let proxy = Proxy::start(&server, "");
+    server.connect().must("CREATE DATABASE app");
+    let mut session = proxy.connect_to("app");
+    session.must("CREATE TABLE t (id BIGINT PRIMARY KEY, name VARCHAR(60) NOT NULL, note TEXT)");
+    let next = AtomicU64::new(1000);
+    let loads = std::sync::Mutex::new(Vec::new());
+    let loader = |goes_on: &dyn Fn() -> bool| {
+        let mut session = proxy.connect_to("app");
+        while goes_on() {
+            let first = next.fetch_add(EACH, Ordering::Relaxed);
+            let asked = std::sync::Arc::new(AtomicU64::new(0));
+            let counted = std::sync::Arc::clone(&asked);
+            let handler = ::mysql::LocalInfileHandler::new(move |_, writer| {
+                counted.fetch_add(1, Ordering::Relaxed);
+                let lines: String = (first..first + EACH)
+                    .map(|id| format!("{id}\tname {id}\tnote\n"))
+                    .collect();
+                std::io::Write::write_all(writer, lines.as_bytes())
+            });
+            session.conn().set_local_infile_handler(Some(handler));
+            let load = "LOAD DATA LOCAL INFILE 'f' INTO TABLE t (id, name, note)";
+            let done = session.run(load);
+            let asked = asked.load(Ordering::Relaxed);
+            assert!(asked <= 1, "asked {asked} times: {done:?}");
+            assert!(session.answers_itself(), "{done:?}");
+            loads.lock().unwrap().push((first, done.map(drop)));
+        }
+    };
+    beside(
+        || {
+            for _ in 0..3 {
+                for change in [
+                    ["--encrypt", "name: eq; note:"],
+                    ["--decrypt", "name, note"],
+                ] {
+                    let arguments = [&["app.t", "--drop-old"][..], &change].concat();
+                    let (succeeded, text) =
+                        run_migration(migrate(&server, Some(&proxy), &arguments));
+                    assert!(succeeded, "{text}");
+                }
+            }
+        },
+        |goes_on| {
+            let over = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                // one of them is this thread
+                let other = scope.spawn(|| loader(&|| !over.load(Ordering::Relaxed)));
+                loader(goes_on);
+                over.store(true, Ordering::Relaxed);
+                other.join().expect("the loader's thread");
+            });
+        },
+    );
+    let loads = loads.into_inner().unwrap();
+    let failed = loads.iter().filter(|(_, done)| done.is_err()).count();
+    announce(&format!(
+        "{}: {} files, {failed} errors",
+        kind.name(),
+        loads.len()
+    ));
+    for (first, done) in loads {
+        let range = format!("id BETWEEN {first} AND {}", first + EACH - 1);
+        let count = session.text(&format!("SELECT COUNT(*) FROM t WHERE {range}"));
+        let wanted = if done.is_ok() { EACH } else { 0 };
+        assert_eq!(count, Ok(wanted.to_string()), "{first}: {done:?}");
+    }
 }

@@ -289,6 +289,10 @@ impl Session {
         *attempts += 1;
         self.server.settle()?;
         let afresh = self.looks_different(keyed, done)? || is_stale;
+        if afresh && self.current.read_file {
+            // no server asks a client twice for its file
+            return Err(Failure::Stale);
+        }
         Ok(afresh.then_some(Way::Afresh))
     }
 }

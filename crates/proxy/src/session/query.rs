@@ -172,7 +172,12 @@ impl Session {
             return Ok(false);
         }
         self.server.settle()?;
-        self.looks_different(relayed, done)
+        let is_different = self.looks_different(relayed, done)?;
+        match is_different && self.current.read_file {
+            // no server asks a client twice for its file
+            true => Err(Failure::Stale),
+            false => Ok(is_different),
+        }
     }
 
     /// Whether a statement that failed like this may be planned and run once more, if its tables
