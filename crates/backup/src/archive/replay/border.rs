@@ -121,8 +121,8 @@ impl Border {
         match by_gtids {
             true => border.begin_by_gtids(last),
             false => {
-                border.check_file(first)?;
                 check_range(&border.held, first, last)?;
+                check_file(backup, first)?;
                 Ok(border)
             }
         }
@@ -140,21 +140,6 @@ impl Border {
             (Some(held), Some(before)) => held.covers(&before),
             _ => false,
         }
-    }
-
-    /// A log that was begun anew has files of the same names.
-    fn check_file(&self, first: &Segment) -> Result<(), ArchiveError> {
-        let begun = u64::from(first.file_created) * SECOND;
-        if self.created > 0 && begun >= self.created + SECOND {
-            return unclear(format!(
-                "the archive's {} was begun at {}, after the backup was made ({}): it is not the file that the backup names, \
-                 so the server's binlog was reset since, or is another server's",
-                first.first.file,
-                time_text(begun),
-                time_text(self.created)
-            ));
-        }
-        Ok(())
     }
 
     fn begin_by_gtids(mut self, last: &Segment) -> Result<Self, ArchiveError> {
@@ -458,6 +443,21 @@ impl Border {
     }
 }
 
+/// A log that was begun anew has files of the same names.
+pub(super) fn check_file(backup: &Manifest, first: &Segment) -> Result<(), ArchiveError> {
+    let begun = u64::from(first.file_created);
+    if backup.created > 0 && begun > backup.created {
+        return unclear(format!(
+            "the archive's {} was begun at {}, after the backup was made ({}): it is not the file that the backup names, so the \
+             server's binlog was reset since, or is another server's",
+            first.first.file,
+            time_text(begun * SECOND),
+            time_text(backup.created.saturating_mul(SECOND))
+        ));
+    }
+    Ok(())
+}
+
 /// All of both sets of MySQL.
 fn union(one: &GtidPosition, other: &GtidPosition) -> GtidPosition {
     let (GtidPosition::MySql(one), GtidPosition::MySql(other)) = (one, other) else {
@@ -492,5 +492,212 @@ fn shown(position: &GtidPosition) -> String {
     match is_empty(position) {
         true => "(none)".into(),
         false => position.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{place, segment};
+    use super::*;
+    use crate::manifest::Server;
+
+    const ONE: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+    const TWO: &str = "4e11fa47-71ca-11e1-9e33-c80aa9429562";
+
+    /// Made at 1000 seconds, by the server with this id or UUID.
+    fn backup(id: &str, gtid: &str) -> Manifest {
+        let id_or_uuid = match id.parse() {
+            Ok(id) => Server {
+                server_id: Some(id),
+                ..Server::new("mariadb", "10.11")
+            },
+            Err(_) => Server {
+                uuid: (!id.is_empty()).then(|| id.to_owned()),
+                ..Server::new("mysql", "9")
+            },
+        };
+        Manifest {
+            server: Some(id_or_uuid),
+            gtid: (!gtid.is_empty()).then(|| gtid.to_owned()),
+            created: 1000,
+            ..Manifest::new("clone")
+        }
+    }
+
+    fn event(gtid: &str) -> GtidEvent {
+        GtidEvent {
+            gtid: (!gtid.is_empty()).then(|| gtid.parse().unwrap()),
+            committed: None,
+            standalone: false,
+            xa: false,
+        }
+    }
+
+    /// The transactions that come behind the backup, or what was wrong. Each has 100 bytes; the
+    /// first begins at 4.
+    fn behind(
+        backup: &Manifest,
+        at: u64,
+        segment: &Segment,
+        all: &[&str],
+    ) -> Result<String, String> {
+        let text = |error: ArchiveError| error.to_string();
+        let mut border = Border::new(backup, &place(at), segment, segment).map_err(text)?;
+        border.begin_segment(segment).map_err(text)?;
+        let mut wanted = Vec::new();
+        for (n, gtid) in all.iter().enumerate() {
+            let begins = 4 + 100 * n as u64;
+            let part = |size: u32, end: u64| EventHead {
+                timestamp: 0,
+                kind: 0,
+                server_id: 1,
+                size,
+                end: end as u32,
+                flags: 0,
+            };
+            let first = part(40, begins + 40);
+            border
+                .pass(&place(begins), first, Part::Between)
+                .map_err(text)?;
+            if !border.holds(&event(gtid), 900 * SECOND).map_err(text)? {
+                wanted.push(*gtid);
+            }
+            border
+                .pass(&place(begins + 40), part(60, begins + 100), Part::Within)
+                .map_err(text)?;
+        }
+        let end = place(4 + 100 * all.len() as u64);
+        let next = BinlogPosition {
+            file: "binlog.000002".into(),
+            position: 4,
+        };
+        border.end_segment(&end, &next).map_err(text)?;
+        border.finish().map_err(text)?;
+        Ok(wanted.join(","))
+    }
+
+    fn refused(found: Result<String, String>, text: &str) {
+        let error = found.unwrap_err();
+        assert!(error.contains(text), "{text:?} is not in: {error}");
+    }
+
+    #[test]
+    fn the_place_is_a_border_and_its_gtids_are_the_backups() {
+        let log = segment(None, "", "0-1-3");
+        let all = ["0-1-1", "0-1-2", "0-1-3"];
+        let at = |place, gtid| behind(&backup("1", gtid), place, &log, &all);
+        assert_eq!(at(204, "0-1-2").as_deref(), Ok("0-1-3"));
+        assert_eq!(at(304, "0-1-3").as_deref(), Ok(""));
+        assert_eq!(at(4, "").as_deref(), Ok("0-1-1,0-1-2,0-1-3"));
+        refused(at(200, "0-1-2"), "no transaction ends there");
+        refused(at(144, "0-1-2"), "no transaction ends there");
+        refused(at(305, "0-1-3"), "before that");
+        refused(at(204, "0-1-1"), "has come to the GTIDs 0-1-2");
+        refused(at(104, "0-1-2"), "has come to the GTIDs 0-1-1");
+        refused(at(204, ""), "has come to the GTIDs 0-1-2");
+        // The same numbers, given anew.
+        let anew = Segment {
+            file_created: 1001,
+            ..log.clone()
+        };
+        refused(
+            behind(&backup("1", "0-1-2"), 204, &anew, &all),
+            "was reset since",
+        );
+        // What others committed mariadb-backup does not tell, of a server that is known.
+        let foreign = segment(None, "5-9-1", "0-1-3,5-9-1");
+        let known = backup("1", "0-1-2");
+        assert_eq!(behind(&known, 204, &foreign, &all).as_deref(), Ok("0-1-3"));
+        let mut unknown = known;
+        unknown.server = None;
+        refused(behind(&unknown, 204, &foreign, &all), "not of the server");
+        assert_eq!(behind(&unknown, 204, &log, &all).as_deref(), Ok("0-1-3"));
+        unknown.gtid = None;
+        refused(
+            behind(&unknown, 204, &log, &all),
+            "does not say which server",
+        );
+
+        let log = segment(Some(ONE), "", &format!("{ONE}:1-3"));
+        let all = [1, 2, 3].map(|n| format!("{ONE}:{n}"));
+        let all = all.each_ref().map(String::as_str);
+        let at = |place, gtid: &str| behind(&backup(ONE, gtid), place, &log, &all);
+        assert_eq!(at(204, &format!("{ONE}:1-2")).as_deref(), Ok(all[2]));
+        refused(at(204, &format!("{ONE}:1")), "does not hold it");
+        refused(at(104, &format!("{ONE}:1-2")), "comes behind");
+    }
+
+    #[test]
+    fn in_another_servers_log_mariadbs_border_is_the_last_one_itself() {
+        let find = |gtid: &str, before: &str, all: &[&str]| {
+            let log = segment(None, before, "0-8-9");
+            behind(&backup("7", gtid), 999_999, &log, all)
+        };
+        let all = ["0-7-4", "0-7-5", "0-8-6", "0-8-7"];
+        assert_eq!(find("0-7-5", "", &all).as_deref(), Ok("0-8-6,0-8-7"));
+        assert_eq!(
+            find("0-7-3", "0-7-3", &all).as_deref(),
+            Ok("0-7-4,0-7-5,0-8-6,0-8-7")
+        );
+        // A replica that was set up from this very backup.
+        assert_eq!(
+            find("0-7-3", "", &all).as_deref(),
+            Ok("0-7-4,0-7-5,0-8-6,0-8-7")
+        );
+        refused(find("0-7-2", "", &all), "does not have 0-7-2");
+        refused(find("0-7-6", "", &all), "does not have 0-7-6");
+        refused(find("0-7-9", "", &all), "does not come to 0-7-9");
+        refused(find("0-7-5,1-7-1", "", &all), "does not come to 1-7-1");
+        refused(find("0-7-5", "", &["0-7-5", "1-8-1"]), "of a domain");
+        refused(
+            find("0-7-5", "", &["0-7-4", "0-8-4", "0-7-5"]),
+            "more than one history",
+        );
+        refused(find("0-7-5", "", &["0-7-5", ""]), "without GTIDs");
+        refused(find("", "", &all), "has no GTIDs");
+        // A number that was given once more, by a server whose log is younger than the backup.
+        let mut border = Border::new(
+            &backup("7", "0-7-5"),
+            &place(4),
+            &segment(None, "", ""),
+            &segment(None, "", ""),
+        )
+        .unwrap();
+        let error = border.holds(&event("0-7-5"), 1001 * SECOND).unwrap_err();
+        assert!(error.to_string().contains("numbers anew"), "{error}");
+    }
+
+    #[test]
+    fn in_another_servers_log_mysqls_border_is_a_set() {
+        let find = |gtid: &str, purged: Option<&str>, after: &str, all: &[&str]| {
+            let text = |text: &str| text.replace("ONE", ONE).replace("TWO", TWO);
+            let log = Segment {
+                gtid_purged: purged.map(text),
+                ..segment(Some(TWO), "", &text(after))
+            };
+            let all: Vec<String> = all.iter().map(|gtid| text(gtid)).collect();
+            let all: Vec<&str> = all.iter().map(String::as_str).collect();
+            let found = behind(&backup(ONE, &text(gtid)), 999_999, &log, &all);
+            found.map(|found| found.replace(ONE, "ONE").replace(TWO, "TWO"))
+        };
+        let all = ["ONE:4", "ONE:5", "TWO:1"];
+        let after = "ONE:4-5,TWO:1";
+        let set_up = Some("ONE:1-3");
+        assert_eq!(
+            find("ONE:1-4", set_up, after, &all).as_deref(),
+            Ok("ONE:5,TWO:1")
+        );
+        assert_eq!(
+            find("ONE:1-3", set_up, after, &all).as_deref(),
+            Ok("ONE:4,ONE:5,TWO:1")
+        );
+        refused(find("ONE:1-2", set_up, after, &all), "was set up with");
+        refused(find("ONE:1-6", set_up, after, &all), "never came");
+        refused(find("ONE:1-4", None, after, &all), "newest segment");
+        refused(
+            find("ONE:1-4", set_up, after, &["ONE:4", ""]),
+            "without GTIDs",
+        );
+        refused(find("", set_up, after, &all), "has no GTIDs");
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use onionskin_rowstream::binlog::{Gtid, GtidPosition};
 
 use super::{
-    border::Border,
+    border::{Border, check_file},
     cut::Cut,
     filter::Filter,
     point::Point,
@@ -65,7 +65,7 @@ impl Plan {
         };
         let chosen = match Border::is_by_gtids(backup, &newest)? {
             true => chosen_by_gtids(&*store, backup, found, keys)?,
-            false => chosen_by_place(&*store, from, found, keys)?,
+            false => chosen_by_place(&*store, backup, from, found, keys)?,
         };
         let Chosen { before, segments } = chosen;
         let (Some((_, first)), Some((_, last))) = (segments.first(), segments.last()) else {
@@ -247,6 +247,7 @@ fn of_path(store: &dyn Store, name: &str) -> String {
 /// All segments from the one on in which the backup's place is.
 fn chosen_by_place(
     store: &dyn Store,
+    backup: &Manifest,
     from: &BinlogPosition,
     found: Vec<Found>,
     keys: Keys<'_>,
@@ -265,6 +266,7 @@ fn chosen_by_place(
         && file_number(&segment.next.file) == file_number(&from.file)
         && segment.next.position < from.position
     {
+        check_file(backup, segment)?;
         return Err(missing(from, place_text(&segment.next)));
     }
     Ok(Chosen { before, segments })
