@@ -610,7 +610,10 @@ mod tests {
         assert_eq!(behind(&known, 204, &foreign, &all).as_deref(), Ok("0-1-3"));
         let mut unknown = known;
         unknown.server = None;
-        refused(behind(&unknown, 204, &foreign, &all), "not of the server");
+        refused(
+            behind(&unknown, 204, &foreign, &all),
+            "has come to the GTIDs 0-1-2,5-9-1",
+        );
         assert_eq!(behind(&unknown, 204, &log, &all).as_deref(), Ok("0-1-3"));
         unknown.gtid = None;
         refused(

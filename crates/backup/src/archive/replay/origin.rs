@@ -142,7 +142,9 @@ mod tests {
         };
         let check = |backup: &Manifest, segment: &Segment| {
             let found = relation(backup, segment).map_err(|error| error.to_string())?;
-            assert_ne!(found, Relation::Same);
+            if found == Relation::Other {
+                return Err("not of the server: GTIDs draw the border then".to_owned());
+            }
             let held = parse(segment, backup.gtid.as_deref().unwrap_or_default()).unwrap();
             check_range(&held, segment, segment).map_err(|error| error.to_string())
         };
