@@ -286,7 +286,8 @@ impl CommandError {
                 ArchiveError::InUse(_)
                 | ArchiveError::OtherServer { .. }
                 | ArchiveError::NoNote { .. }
-                | ArchiveError::OtherBackup(_) => ExitCode::from(2),
+                | ArchiveError::OtherBackup(_)
+                | ArchiveError::NoBorder(_) => ExitCode::from(2),
                 ArchiveError::Binlog(_)
                 | ArchiveError::Purged(..)
                 | ArchiveError::Reset(_)

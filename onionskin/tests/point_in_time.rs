@@ -1,5 +1,6 @@
 //! Archives that a restore must bring to their end: transactions with GTIDs of every kind and
-//! without, LOAD DATA in a binlog of statements, a data directory that is a mount point.
+//! without, LOAD DATA in a binlog of statements, a data directory that is a mount point, a failover;
+//! and those that it must refuse.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,10 +10,34 @@ use std::time::Duration;
 
 use onionskin_testkit::*;
 
-on_both_servers!(files_of_load_data_lie_beside_the_data_and_go);
+#[path = "point_in_time/other_logs.rs"]
+mod other_logs;
+
+use other_logs::{
+    a_log_that_was_begun_anew_is_refused, the_log_of_a_promoted_replica_goes_on_behind_a_backup,
+};
+
+on_both_servers!(
+    files_of_load_data_lie_beside_the_data_and_go,
+    the_log_of_a_promoted_replica_goes_on_behind_a_backup,
+    a_log_that_was_begun_anew_is_refused,
+);
 
 /// A server with a binlog that can be backed up.
 fn scenery(kind: Kind, binlog: Binlog) -> Option<Scenery> {
+    // GTIDs are the default of new versions.
+    scenery_with(
+        kind,
+        binlog,
+        match kind {
+            Kind::MySql => &["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"],
+            Kind::MariaDb => &[],
+        },
+    )
+}
+
+/// The same with more options.
+fn scenery_with(kind: Kind, binlog: Binlog, extra: &[&str]) -> Option<Scenery> {
     if kind == Kind::MariaDb && !has_mariadb_backup() {
         return None;
     }
@@ -20,15 +45,10 @@ fn scenery(kind: Kind, binlog: Binlog) -> Option<Scenery> {
         binlog: Some(binlog),
         ..ServerOptions::default()
     };
+    options.extra = extra.iter().map(|option| option.to_string()).collect();
     if kind == Kind::MySql {
-        // GTIDs are the default of new versions.
-        options.extra = [
-            "--plugin-load-add=mysql_clone.so",
-            "--gtid-mode=OFF",
-            "--enforce-gtid-consistency=OFF",
-        ]
-        .map(String::from)
-        .to_vec();
+        let clone = "--plugin-load-add=mysql_clone.so";
+        options.extra.push(clone.into());
     }
     Some(Scenery::around(Server::start(kind, options)?))
 }

@@ -71,6 +71,10 @@ pub struct Server {
     /// `@@server_uuid` of MySQL, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uuid: Option<String>,
+    /// `@@server_id`, if it was asked for. Servers that replicate from each other have different
+    /// ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_id: Option<u32>,
     /// Where a server without a UUID runs, as it says itself: `HOST:PORT DATADIR`, if it was asked
     /// for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,6 +88,7 @@ impl Server {
             family: family.to_owned(),
             version: version.into(),
             uuid: None,
+            server_id: None,
             place: None,
         }
     }
@@ -98,6 +103,7 @@ impl Server {
         match asked.filter(|asked| asked.family == self.family) {
             Some(asked) => Self {
                 uuid: asked.uuid.clone(),
+                server_id: asked.server_id,
                 place: asked.place.clone(),
                 ..self
             },
@@ -233,6 +239,7 @@ mod tests {
         let full = Manifest {
             server: Some(Server {
                 uuid: Some("3e11fa47-71ca-11e1-9e33-c80aa9429562".into()),
+                server_id: Some(7),
                 place: Some("db1:3306 /var/lib/mysql/".into()),
                 ..Server::new("mariadb", "10.11.19-MariaDB")
             }),

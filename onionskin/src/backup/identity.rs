@@ -9,11 +9,14 @@ use onionskin_rowstream::client::{Client, ClientError, Family};
 /// Asks the server.
 pub fn of(client: &mut Client) -> Result<Server, ClientError> {
     let version = client.query_text("SELECT @@version")?.unwrap_or_default();
+    let server_id = client.query_text("SELECT @@GLOBAL.server_id")?;
+    let server_id = server_id.and_then(|id| id.parse().ok());
     if client.family() == Family::MariaDb {
         let mut asked = |variable: &str| client.query_text(&format!("SELECT @@{variable}"));
         // Not put together by the server, whose sql_mode and character sets are anybody's.
         let place = [asked("hostname")?, asked("port")?, asked("datadir")?];
         return Ok(Server {
+            server_id,
             place: match place {
                 [Some(host), Some(port), Some(datadir)] => Some(format!("{host}:{port} {datadir}")),
                 _ => None,
@@ -22,6 +25,7 @@ pub fn of(client: &mut Client) -> Result<Server, ClientError> {
         });
     }
     Ok(Server {
+        server_id,
         uuid: client.query_text("SELECT @@server_uuid")?,
         ..Server::new("mysql", version)
     })

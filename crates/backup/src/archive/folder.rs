@@ -164,6 +164,7 @@ mod tests {
             file_created: 0,
             gtid_before: None,
             gtid_after: None,
+            gtid_purged: None,
             transactions: last_commit.map_or(0, |_| 1),
             first_commit: last_commit,
             last_commit,

@@ -144,6 +144,12 @@ pub enum ArchiveError {
     /// A backup and an archive that do not belong together.
     #[error("the archive is not of the server that the backup was made of: {0}")]
     OtherBackup(String),
+    /// Where the backup ends cannot be found in the archive for certain.
+    #[error(
+        "the archive cannot be replayed behind the backup: {0}; nothing was restored: use the archive that was made of the backup's \
+         server at that time, or a newer backup, or leave --binlogs out, which restores the backup alone"
+    )]
+    NoBorder(String),
     /// What no server writes to its binlog.
     #[error(
         "{place} holds {what}, and no server writes that to its binlog by itself: somebody has changed the file, and nothing of it \

@@ -140,6 +140,7 @@ mod tests {
             file_created: 0,
             gtid_before: None,
             gtid_after: Some("0-1-9".into()),
+            gtid_purged: None,
             transactions: 1,
             first_commit: Some(1),
             last_commit: Some(2),

@@ -39,6 +39,8 @@ pub(super) struct Identity {
     pub version: String,
     pub server_id: u32,
     pub server_uuid: Option<String>,
+    /// MySQL's `@@gtid_purged`.
+    pub gtid_purged: Option<String>,
 }
 
 /// When a segment ends although the file goes on.
@@ -485,6 +487,7 @@ impl Reader {
                 file_created: self.file_created,
                 gtid_before: self.gtid.as_ref().map(ToString::to_string),
                 gtid_after: None,
+                gtid_purged: self.identity.gtid_purged.clone(),
                 transactions: 0,
                 first_commit: None,
                 last_commit: None,

@@ -24,6 +24,9 @@ pub struct Segment {
     /// All transactions up to its end, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gtid_after: Option<String>,
+    /// What MySQL held in none of its binlog files when the archiver connected, `@@gtid_purged`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gtid_purged: Option<String>,
     /// How many transactions it holds.
     pub transactions: u64,
     /// Commit time of the first one, in microseconds since 1970; the server's clock.

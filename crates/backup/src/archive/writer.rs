@@ -347,11 +347,16 @@ fn identity(client: &mut Client) -> Result<Identity, ArchiveError> {
         Family::MySql => client.query_text("SELECT @@server_uuid")?,
         Family::MariaDb => None,
     };
+    let gtid_purged = match client.family() {
+        Family::MySql => client.query_text("SELECT @@GLOBAL.gtid_purged")?,
+        Family::MariaDb => None,
+    };
     Ok(Identity {
         family: client.family(),
         version: client.query_text("SELECT @@version")?.unwrap_or_default(),
         server_id: server_id.parse().unwrap_or(0),
         server_uuid,
+        gtid_purged: gtid_purged.map(|set| set.split_whitespace().collect()),
     })
 }
 

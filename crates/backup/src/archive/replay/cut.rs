@@ -1,13 +1,14 @@
 //! Which transactions are wanted.
 
-use onionskin_rowstream::binlog::event::GtidEvent;
+use onionskin_rowstream::binlog::event::{EventHead, GtidEvent};
 
 use super::{
+    border::{Border, Part},
     point::{Done, Point, Replayed},
     times::{check_held, time_text},
 };
 use crate::{
-    archive::{ArchiveError, segment::order_in_log},
+    archive::{ArchiveError, Segment, folder::place_text, segment::order_in_log},
     manifest::BinlogPosition,
 };
 
@@ -17,7 +18,9 @@ const OTHER_CLOCK: u64 = 60_000_000;
 
 /// Which transactions are wanted.
 pub(super) struct Cut {
-    from: BinlogPosition,
+    border: Border,
+    /// Only whether there is a border matters: nothing is taken.
+    looking: bool,
     point: Point,
     replayed: Replayed,
     stopped: bool,
@@ -30,21 +33,57 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// Everything from here on, up to the point. `before` is the time of the backup.
-    pub(super) fn new(from: BinlogPosition, point: Point, before: u64) -> Self {
+    /// Everything behind the border, up to the point. `from` is where the replay is said to begin,
+    /// `before` the time of the backup.
+    pub(super) fn new(border: Border, from: BinlogPosition, point: Point, before: u64) -> Self {
         Self {
             replayed: Replayed {
                 transactions: 0,
-                end: from.clone(),
+                end: from,
                 last: None,
                 next: None,
             },
-            from,
+            border,
+            looking: false,
             point,
             stopped: false,
             before,
             held: 0,
             behind: None,
+        }
+    }
+
+    /// Only looks for the border.
+    pub(super) fn looking(self) -> Self {
+        Self {
+            looking: true,
+            ..self
+        }
+    }
+
+    /// See [`Border::begin_segment`].
+    pub(super) fn begin_segment(&mut self, segment: &Segment) -> Result<(), ArchiveError> {
+        self.border.begin_segment(segment)
+    }
+
+    /// See [`Border::pass`]. What comes behind the point does not matter.
+    pub(super) fn pass(
+        &mut self,
+        place: &BinlogPosition,
+        head: EventHead,
+        part: Part,
+    ) -> Result<(), ArchiveError> {
+        match self.stopped {
+            true => Ok(()),
+            false => self.border.pass(place, head, part),
+        }
+    }
+
+    /// At the end of the replay: whether there was a border.
+    pub(super) fn check_border(&self) -> Result<(), ArchiveError> {
+        match self.looking && self.stopped {
+            true => Ok(()),
+            false => self.border.finish(),
         }
     }
 
@@ -64,12 +103,20 @@ impl Cut {
     }
 
     /// At the end of a segment: the transaction to stop behind may have been its last.
-    pub(super) fn segment_ended(&mut self) {
+    pub(super) fn segment_ended(
+        &mut self,
+        place: &BinlogPosition,
+        next: &BinlogPosition,
+    ) -> Result<(), ArchiveError> {
+        if !self.stopped {
+            self.border.end_segment(place, next)?;
+        }
         if let (Point::Gtid(wanted), Some(last)) = (&self.point, &self.replayed.last)
             && last.gtid.as_ref() == Some(wanted)
         {
             self.stopped = true;
         }
+        Ok(())
     }
 
     /// What was replayed.
@@ -77,15 +124,34 @@ impl Cut {
         self.replayed
     }
 
-    /// Whether the transaction that begins here is wanted.
-    pub(super) fn takes(&mut self, place: &BinlogPosition, event: &GtidEvent, time: u64) -> bool {
+    /// Whether the transaction that begins here is wanted. `stamp` is the time of its first event,
+    /// in microseconds as all times.
+    pub(super) fn takes(
+        &mut self,
+        place: &BinlogPosition,
+        event: &GtidEvent,
+        stamp: u64,
+    ) -> Result<bool, ArchiveError> {
+        let time = event.committed.unwrap_or(stamp);
         if self.stopped {
             self.behind.get_or_insert(time);
-            return false;
+            return Ok(false);
         }
-        if order_in_log(place) < order_in_log(&self.from) {
+        if self.border.holds(event, stamp)? {
             self.held = self.held.max(time);
-            return false;
+            return match &self.point {
+                Point::Place(limit) if order_in_log(place) >= order_in_log(limit) => {
+                    Err(ArchiveError::Point(format!(
+                        "{} lies before the end of the backup: restore an older backup",
+                        place_text(limit)
+                    )))
+                }
+                _ => Ok(false),
+            };
+        }
+        if self.looking {
+            self.stopped = true;
+            return Ok(false);
         }
         let done = Done {
             gtid: event.gtid.clone(),
@@ -102,12 +168,12 @@ impl Cut {
         if !before {
             self.replayed.next = Some(done);
             self.stopped = true;
-            return false;
+            return Ok(false);
         }
         self.replayed.transactions += 1;
         self.before = time;
         self.replayed.last = Some(done);
-        true
+        Ok(true)
     }
 
     /// Whether nothing in later segments matters. A border by time wants to see what is behind it.
@@ -143,25 +209,48 @@ impl Cut {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples::place;
+    use super::super::samples::{border, place};
     use super::*;
+    use crate::Manifest;
+    use onionskin_rowstream::binlog::event::kind;
 
     const SECOND: u64 = 1_000_000;
 
     fn cut(limit: u64) -> Cut {
-        Cut::new(place(500), Point::Time(limit * SECOND), 1000 * SECOND)
+        let border = border(&Manifest::new("mariadb-backup"), &place(500));
+        Cut::new(
+            border,
+            place(500),
+            Point::Time(limit * SECOND),
+            1000 * SECOND,
+        )
     }
 
     /// Transactions by place and second, as far as they are taken.
     fn taken(cut: &mut Cut, all: &[(u64, u64)]) -> Vec<u64> {
-        let event = GtidEvent {
+        let mut event = GtidEvent {
             gtid: None,
             committed: None,
             standalone: false,
             xa: false,
         };
-        let wanted = |(at, time): &&(u64, u64)| cut.takes(&place(*at), &event, time * SECOND);
-        all.iter().filter(wanted).map(|(at, _)| *at).collect()
+        let mut wanted = |(at, time): &&(u64, u64)| {
+            event.committed = Some(time * SECOND);
+            let head = EventHead {
+                timestamp: 0,
+                kind: kind::MARIA_GTID,
+                server_id: 1,
+                size: 100,
+                end: *at as u32 + 100,
+                flags: 0,
+            };
+            cut.pass(&place(*at), head, Part::Between).unwrap();
+            cut.takes(&place(*at), &event, 0).unwrap()
+        };
+        all.iter()
+            .filter(|one| wanted(one))
+            .map(|(at, _)| *at)
+            .collect()
     }
 
     #[test]

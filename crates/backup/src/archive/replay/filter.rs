@@ -10,7 +10,7 @@ use onionskin_rowstream::binlog::{
     event::{EventHead, FormatDescription, GtidEvent, HEAD, MAGIC, kind},
 };
 
-use super::{cut::Cut, texts::check_event};
+use super::{border::Part, cut::Cut, texts::check_event};
 use crate::{
     archive::{ArchiveError, Segment, folder::place_text},
     manifest::BinlogPosition,
@@ -23,6 +23,8 @@ pub(super) struct Filter<'a, W: Write> {
     /// Told when the tool gets a file of LOAD DATA.
     loads: &'a AtomicBool,
     place: BinlogPosition,
+    /// Where the segment ends.
+    next: BinlogPosition,
     /// Where the transaction that is being read begins.
     begun: BinlogPosition,
     /// Bytes of an event that is not whole yet.
@@ -50,27 +52,46 @@ fn gtid_of(head: EventHead, body: &[u8]) -> Option<Result<GtidEvent, BinlogError
     })
 }
 
+/// Whether an event belongs to the file, not to its transactions.
+fn is_of_file(kind: u8) -> bool {
+    matches!(
+        kind,
+        kind::ROTATE
+            | kind::STOP
+            | kind::PREVIOUS_GTIDS
+            | kind::MARIA_GTID_LIST
+            | kind::MARIA_BINLOG_CHECKPOINT
+    )
+}
+
 impl<'a, W: Write> Filter<'a, W> {
     pub(super) fn new(out: W, segment: &Segment, cut: &'a mut Cut, loads: &'a AtomicBool) -> Self {
+        let refused = cut.begin_segment(segment).err();
         Self {
             out,
             cut,
             loads,
             place: segment.first.clone(),
+            next: segment.next.clone(),
             begun: segment.first.clone(),
             event: Vec::new(),
             magic: false,
             checksums: false,
             taking: false,
-            refused: None,
+            refused,
         }
     }
 
     /// Whether the segment ended with a whole event; an error if something in it is not replayed.
     pub(super) fn finish(mut self) -> Result<bool, ArchiveError> {
-        self.cut.segment_ended();
-        let is_whole = self.magic && self.event.is_empty() && self.out.flush().is_ok();
-        self.refused.map_or(Ok(is_whole), Err)
+        if let Some(refused) = self.refused {
+            return Err(refused);
+        }
+        let is_whole = self.magic && self.event.is_empty();
+        if is_whole {
+            self.cut.segment_ended(&self.place, &self.next)?;
+        }
+        Ok(is_whole && self.out.flush().is_ok())
     }
 
     fn whole_event(&mut self, event: &[u8]) -> io::Result<()> {
@@ -79,17 +100,22 @@ impl<'a, W: Write> Filter<'a, W> {
         let body = event
             .get(HEAD..event.len().saturating_sub(checksum))
             .ok_or_else(|| malformed(""))?;
-        if let Some(gtid) = gtid_of(head, body) {
+        let gtid = gtid_of(head, body);
+        let of_file = is_of_file(head.kind);
+        if head.kind != kind::FORMAT_DESCRIPTION {
+            let part = match gtid.is_some() || of_file {
+                true => Part::Between,
+                false => Part::Within,
+            };
+            let passed = self.cut.pass(&self.place, head, part);
+            passed.or_else(|error| self.refuse(error))?;
+        }
+        if let Some(gtid) = gtid {
             return self.begin_transaction(head, &gtid.map_err(malformed)?, event);
         }
         match head.kind {
             kind::FORMAT_DESCRIPTION => self.describe_format(head, event),
-            // What belongs to the file, not to its transactions.
-            kind::ROTATE
-            | kind::STOP
-            | kind::PREVIOUS_GTIDS
-            | kind::MARIA_GTID_LIST
-            | kind::MARIA_BINLOG_CHECKPOINT => {
+            _ if of_file => {
                 self.taking = false;
                 self.go_on(head);
                 Ok(())
@@ -113,11 +139,10 @@ impl<'a, W: Write> Filter<'a, W> {
         gtid: &GtidEvent,
         event: &[u8],
     ) -> io::Result<()> {
-        let time = gtid
-            .committed
-            .unwrap_or(u64::from(head.timestamp) * 1_000_000);
+        let stamp = u64::from(head.timestamp) * 1_000_000;
         self.begun = self.place.clone();
-        self.taking = self.cut.takes(&self.place, gtid, time);
+        let taken = self.cut.takes(&self.place, gtid, stamp);
+        self.taking = taken.or_else(|error| self.refuse(error))?;
         self.go_on(head);
         match self.taking {
             true => self.out.write_all(event),
@@ -136,16 +161,21 @@ impl<'a, W: Write> Filter<'a, W> {
             return Ok(());
         }
         if let Err(what) = check_event(head.kind, body, self.loads) {
-            self.refused = Some(ArchiveError::Refused {
+            return self.refuse(ArchiveError::Refused {
                 place: place_text(&self.place),
                 what,
                 until: place_text(&self.begun),
             });
-            return Err(malformed(""));
         }
         self.go_on(head);
         self.cut.taken_to(&self.place);
         self.out.write_all(event)
+    }
+
+    /// Ends the reading; [`Filter::finish`] says why.
+    fn refuse<T>(&mut self, why: ArchiveError) -> io::Result<T> {
+        self.refused = Some(why);
+        Err(malformed(""))
     }
 
     fn go_on(&mut self, head: EventHead) {
@@ -161,6 +191,9 @@ impl<'a, W: Write> Filter<'a, W> {
 
 impl<W: Write> Write for Filter<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.refused.is_some() {
+            return Err(malformed(""));
+        }
         let mut rest = bytes;
         while !rest.is_empty() {
             let wanted = match (self.magic, self.event.get(9..13)) {

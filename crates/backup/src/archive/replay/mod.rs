@@ -11,13 +11,15 @@
 //! |---|---|
 //! | `point` | where to stop, and what was replayed |
 //! | `plan` | which segments are needed, and whether they reach the point |
-//! | `origin` | whether backup and archive are of one server |
+//! | `origin` | of which servers backup and archive are |
+//! | `border` | what the backup holds already, and what comes behind it |
 //! | `run` | segment by segment through the tool into the client |
 //! | `filter` | an opened segment without the transactions that are not wanted |
 //! | `cut` | which transactions are wanted |
 //! | `texts` | the statements within events |
 //! | `times` | what is said of points in time |
 
+mod border;
 mod cut;
 mod filter;
 mod origin;

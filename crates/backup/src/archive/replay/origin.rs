@@ -1,4 +1,4 @@
-//! Whether a backup and an archive are of one server.
+//! Of which servers a backup and an archive are.
 
 use onionskin_rowstream::binlog::{Gtid, GtidPosition};
 
@@ -7,56 +7,85 @@ use crate::{
     archive::{ArchiveError, Segment},
 };
 
-/// Whether the archive continues this backup. Positions alone do not say so: every server begins
-/// with the same ones.
-pub(super) fn check_origin(
-    backup: &Manifest,
+/// What is known of the servers of a backup and an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Relation {
+    /// They are one.
+    Same,
+    /// They are two.
+    Other,
+    /// The backup does not say.
+    Unknown,
+}
+
+/// MySQL has UUIDs. Of MariaDB's servers, those that replicate from each other have different ids.
+pub(super) fn relation(backup: &Manifest, segment: &Segment) -> Result<Relation, ArchiveError> {
+    let family = match segment.server_uuid {
+        Some(_) => "mysql",
+        None => "mariadb",
+    };
+    let Some(server) = &backup.server else {
+        return Ok(Relation::Unknown);
+    };
+    if server.family != family {
+        return Err(ArchiveError::OtherBackup(format!(
+            "the one is of {family}, the other of {}",
+            server.family
+        )));
+    }
+    let same = match &segment.server_uuid {
+        Some(archived) => (server.uuid.as_ref()).map(|uuid| uuid.eq_ignore_ascii_case(archived)),
+        None => server.server_id.map(|id| id == segment.server_id),
+    };
+    Ok(match same {
+        Some(true) => Relation::Same,
+        Some(false) => Relation::Other,
+        None => Relation::Unknown,
+    })
+}
+
+/// GTIDs of the segment's family.
+pub(super) fn parse(segment: &Segment, text: &str) -> Result<GtidPosition, ArchiveError> {
+    Ok(match segment.server_uuid {
+        Some(_) => GtidPosition::parse_mysql(text)?,
+        None => GtidPosition::parse_mariadb(text)?,
+    })
+}
+
+/// Whether the archive of the backup's server can continue it: what it begins behind is in the
+/// backup, and what is in the backup it has come to.
+pub(super) fn check_range(
+    held: &GtidPosition,
     first: &Segment,
     last: &Segment,
 ) -> Result<(), ArchiveError> {
     let other = |what: String| Err(ArchiveError::OtherBackup(what));
-    let family = match first.server_uuid {
-        Some(_) => "mysql",
-        None => "mariadb",
-    };
-    if let Some(server) = &backup.server {
-        if server.family != family {
-            return other(format!(
-                "the one is of {family}, the other of {}",
-                server.family
-            ));
-        }
-        if let (Some(archived), Some(uuid)) = (&first.server_uuid, &server.uuid)
-            && archived != uuid
-        {
-            return other(format!(
-                "the one is of server {archived}, the other of {uuid}"
-            ));
-        }
-    }
-    let Some(held) = &backup.gtid else {
-        return Ok(());
-    };
-    let parse = |text: &str| match first.server_uuid {
-        Some(_) => GtidPosition::parse_mysql(text),
-        None => GtidPosition::parse_mariadb(text),
-    };
     let reaches = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
     if let Some(before) = reaches(&first.gtid_before)
-        && !holds(&parse(held)?, &parse(&before)?, None)
+        && !begins_within(held, &parse(first, &before)?, first.server_id)
     {
         return other(format!(
             "the archive begins behind the GTIDs {before}, and the backup holds {held}"
         ));
     }
     if let Some(after) = reaches(&last.gtid_after)
-        && !holds(&parse(&after)?, &parse(held)?, first.server_uuid.as_deref())
+        && !holds(&parse(last, &after)?, held, first.server_uuid.as_deref())
     {
         return other(format!(
             "the archive holds GTIDs up to {after}, and the backup holds {held}"
         ));
     }
     Ok(())
+}
+
+/// As [`holds`], but mariadb-backup leaves out what the server neither committed nor replicates.
+fn begins_within(held: &GtidPosition, before: &GtidPosition, server_id: u32) -> bool {
+    let (GtidPosition::MariaDb(all), GtidPosition::MariaDb(begins)) = (held, before) else {
+        return holds(held, before, None);
+    };
+    let mut begins = begins.clone();
+    begins.retain(|domain, (server, _)| all.contains_key(domain) || *server == server_id);
+    holds(held, &GtidPosition::MariaDb(begins), None)
 }
 
 /// Whether all of `inner` is in `outer`. `own` is the UUID of the MySQL server that alone matters:
@@ -112,7 +141,12 @@ mod tests {
             ..Manifest::new("clone")
         };
         let check = |backup: &Manifest, segment: &Segment| {
-            check_origin(backup, segment, segment).map_err(|error| error.to_string())
+            let found = relation(backup, segment).map_err(|error| error.to_string())?;
+            if found == Relation::Other {
+                return Err("not of the server: GTIDs draw the border then".to_owned());
+            }
+            let held = parse(segment, backup.gtid.as_deref().unwrap_or_default()).unwrap();
+            check_range(&held, segment, segment).map_err(|error| error.to_string())
         };
         let mysql = segment(
             Some(UUID),
@@ -124,13 +158,14 @@ mod tests {
             (None, format!("{UUID}:1-20")),
             // What it was provisioned with is in no binlog.
             (None, format!("{UUID}:1-7,{OTHER}:1-8")),
-            (None, String::new()),
         ] {
             check(&backup("mysql", uuid, &gtid), &mysql).unwrap();
         }
         for (family, uuid, gtid) in [
             ("mariadb", None, String::new()),
             ("mysql", Some(OTHER), format!("{UUID}:1-7")),
+            // Without GTIDs a backup cannot hold those that the archive begins behind.
+            ("mysql", Some(UUID), String::new()),
             ("mysql", None, format!("{UUID}:1-4")),
             ("mysql", None, format!("{UUID}:1-21")),
             ("mysql", None, format!("{OTHER}:1-7")),

@@ -1,21 +1,29 @@
 //! The segments of a replay: whether they begin where the backup ends, and reach the point.
 
-use std::sync::Arc;
+use std::{
+    io,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use onionskin_rowstream::binlog::{Gtid, GtidPosition};
 
 use super::{
-    origin::check_origin,
+    border::{Border, check_file},
+    cut::Cut,
+    filter::Filter,
     point::Point,
     times::{check_held, not_reached, time_text},
 };
 use crate::{
-    Manifest,
+    Manifest, Progress, SealedStream, StreamError,
     archive::{
         ArchiveError, Segment,
-        folder::{Found, Keys, check_link, place_text, read_segment, read_segments, segments},
+        folder::{
+            Found, Keys, check_link, failed, place_text, read_segment, read_segments, segments,
+        },
         segment::{file_number, order_in_log},
     },
+    default_threads,
     manifest::BinlogPosition,
     store::Store,
 };
@@ -25,6 +33,8 @@ pub struct Plan {
     pub(super) store: Arc<dyn Store>,
     pub(super) segments: Vec<(Found, Segment)>,
     pub(super) from: BinlogPosition,
+    /// What is before it the backup holds.
+    border: Border,
     /// What the backup holds already, if known.
     held: Option<String>,
     /// When the backup was made, in microseconds since 1970; 0 if that is not known.
@@ -48,58 +58,82 @@ impl Plan {
                 "the backup does not say where it stands in the binlog: its server wrote none, so there is nothing to replay".into(),
             ));
         };
-        let number = file_number(&from.file);
         let found = segments(&*store)?;
-        let begins_before =
-            |found: &Found| found.place.file == from.file && found.place.position <= from.position;
-        let missing = |found: String| {
-            Err(ArchiveError::Gap {
-                after: format!("the backup, at {}", place_text(from)),
-                found,
-            })
+        let newest = match found.last() {
+            Some(newest) => read_segment(&*store, newest, keys)?,
+            None => return Err(missing(from, "nothing".into())),
         };
-        let Some(first) = found.iter().rposition(begins_before) else {
-            return missing(match found.first() {
-                Some(found) => place_text(&found.place),
-                None => "nothing".into(),
-            });
+        let chosen = match Border::is_by_gtids(backup, &newest)? {
+            true => chosen_by_gtids(&*store, backup, found, keys)?,
+            false => chosen_by_place(&*store, backup, from, found, keys)?,
         };
-        // Not needed, and so it may be gone; if it is there, it tells a time.
-        let before = first.checked_sub(1).and_then(|place| found.get(place));
-        let before = before.and_then(|found| read_segment(&*store, found, keys).ok());
-        let mut segments: Vec<(Found, Segment)> = Vec::new();
-        let needed = found.into_iter().skip(first).collect();
-        for read in read_segments(&*store, needed, keys) {
-            let (found, segment) = read?;
-            if let Some((_, before)) = segments.last() {
-                check_link(before, &segment)?;
-            }
-            segments.push((found, segment));
-        }
-        if let Some((_, segment)) = segments.first()
-            && file_number(&segment.next.file) == number
-            && segment.next.position < from.position
-        {
-            return missing(place_text(&segment.next));
-        }
+        let Chosen { before, segments } = chosen;
+        let (Some((_, first)), Some((_, last))) = (segments.first(), segments.last()) else {
+            return Err(missing(from, "nothing".into()));
+        };
+        let border = Border::new(backup, from, first, last)?;
         let mut held_time = before.and_then(|segment| segment.last_commit);
-        if let (Some((_, first)), Some((_, last))) = (segments.first(), segments.last()) {
-            check_origin(backup, first, last)?;
+        let mut begins = first.first.clone();
+        if !border.is_gtids() {
             if first.first != *from {
                 held_time = held_time.max(first.first_commit.filter(|_| first.transactions > 0));
             }
+            begins.clone_from(from);
         }
         let plan = Self {
             store,
-            segments,
             created: backup.created.saturating_mul(1_000_000),
             held_time: held_time.unwrap_or(0),
-            from: from.clone(),
+            from: begins,
+            border,
             held: backup.gtid.clone(),
             point,
+            segments,
         };
         plan.check_point()?;
+        plan.look(keys)?;
         Ok(plan)
+    }
+
+    /// From the border on, up to the point.
+    pub(super) fn cut(&self) -> Cut {
+        Cut::new(
+            self.border.clone(),
+            self.from.clone(),
+            self.point.clone(),
+            self.created,
+        )
+    }
+
+    /// Whether the border is there, before hours are spent on restoring.
+    fn look(&self, keys: Keys<'_>) -> Result<(), ArchiveError> {
+        let mut cut = self.cut().looking();
+        for (found, segment) in &self.segments {
+            let name = &found.file.name;
+            let file = self.store.open(name);
+            let file = file.map_err(|source| failed(&*self.store, name, source))?;
+            let of_stream = |source| ArchiveError::Stream {
+                name: self.store.path(name).display().to_string(),
+                source,
+            };
+            let stream = SealedStream::begin(file).map_err(of_stream)?;
+            let key = keys(stream.header()).map_err(of_stream)?;
+            let loads = AtomicBool::new(false);
+            let mut filter = Filter::new(io::sink(), segment, &mut cut, &loads);
+            let opened = stream.open(key, &mut filter, default_threads(), &Progress::new());
+            let is_whole = filter.finish()?;
+            match opened {
+                Ok(_) if is_whole => {}
+                Ok(_) | Err(StreamError::Write(_)) => {
+                    return Err(ArchiveError::NotASegment(of_path(&*self.store, name)));
+                }
+                Err(error) => return Err(of_stream(error)),
+            }
+            if cut.is_reached() {
+                return Ok(());
+            }
+        }
+        cut.check_border()
     }
 
     /// A point that the archive does not hold is better refused now than after an hour.
@@ -192,9 +226,99 @@ impl Plan {
     }
 }
 
+/// The segments that are needed, and what the one before them says, if it is there: it tells a
+/// time.
+struct Chosen {
+    before: Option<Segment>,
+    segments: Vec<(Found, Segment)>,
+}
+
+fn missing(from: &BinlogPosition, found: String) -> ArchiveError {
+    ArchiveError::Gap {
+        after: format!("the backup, at {}", place_text(from)),
+        found,
+    }
+}
+
+fn of_path(store: &dyn Store, name: &str) -> String {
+    store.path(name).display().to_string()
+}
+
+/// All segments from the one on in which the backup's place is.
+fn chosen_by_place(
+    store: &dyn Store,
+    backup: &Manifest,
+    from: &BinlogPosition,
+    found: Vec<Found>,
+    keys: Keys<'_>,
+) -> Result<Chosen, ArchiveError> {
+    let begins_before =
+        |found: &Found| found.place.file == from.file && found.place.position <= from.position;
+    let Some(first) = found.iter().rposition(begins_before) else {
+        let found = found.first().map(|found| place_text(&found.place));
+        return Err(missing(from, found.unwrap_or_default()));
+    };
+    // Not needed, and so it may be gone.
+    let before = first.checked_sub(1).and_then(|place| found.get(place));
+    let before = before.and_then(|found| read_segment(store, found, keys).ok());
+    let segments = linked(store, found.into_iter().skip(first).collect(), keys)?;
+    if let Some((_, segment)) = segments.first()
+        && file_number(&segment.next.file) == file_number(&from.file)
+        && segment.next.position < from.position
+    {
+        check_file(backup, segment)?;
+        return Err(missing(from, place_text(&segment.next)));
+    }
+    Ok(Chosen { before, segments })
+}
+
+/// All segments from the last one on before which there is nothing that the backup does not hold.
+fn chosen_by_gtids(
+    store: &dyn Store,
+    backup: &Manifest,
+    found: Vec<Found>,
+    keys: Keys<'_>,
+) -> Result<Chosen, ArchiveError> {
+    let mut segments = linked(store, found, keys)?;
+    let may_begin = |(_, segment): &(Found, Segment)| Border::may_begin(backup, segment);
+    let Some(first) = segments.iter().rposition(may_begin) else {
+        let begins = segments
+            .first()
+            .and_then(|(_, first)| first.gtid_before.clone());
+        return Err(ArchiveError::NoBorder(format!(
+            "it is of another server than the backup, and begins behind the GTIDs {}, of which the backup, with {}, does not hold \
+             all",
+            begins.as_deref().unwrap_or("(unknown)"),
+            backup.gtid.as_deref().unwrap_or("(none)")
+        )));
+    };
+    let needed = segments.split_off(first);
+    Ok(Chosen {
+        before: segments.pop().map(|(_, segment)| segment),
+        segments: needed,
+    })
+}
+
+/// What segments say, which must follow each other.
+fn linked(
+    store: &dyn Store,
+    found: Vec<Found>,
+    keys: Keys<'_>,
+) -> Result<Vec<(Found, Segment)>, ArchiveError> {
+    let mut segments: Vec<(Found, Segment)> = Vec::new();
+    for read in read_segments(store, found, keys) {
+        let (found, segment) = read?;
+        if let Some((_, before)) = segments.last() {
+            check_link(before, &segment)?;
+        }
+        segments.push((found, segment));
+    }
+    Ok(segments)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::samples::{place, segment};
+    use super::super::samples::{border, place, segment};
     use super::*;
     use crate::store::{Listed, LocalFolder};
 
@@ -215,6 +339,7 @@ mod tests {
             store: Arc::new(LocalFolder::new("x")),
             segments: vec![(found, segment(None, "", "0-1-9"))],
             from: place(500),
+            border: border(&Manifest::new("mariadb-backup"), &place(500)),
             held: None,
             created: 1000 * SECOND,
             held_time: 0,

@@ -43,9 +43,10 @@ impl Plan {
             loads,
         };
         let mut client = Client::start(client)?;
-        let mut cut = Cut::new(self.from.clone(), self.point.clone(), self.created);
+        let mut cut = self.cut();
         let sent = self.send(&reader, &mut client.input, &mut cut);
         client.end(sent)?;
+        cut.check_border()?;
         self.check_reached(&cut)?;
         Ok(cut.replayed())
     }
