@@ -309,7 +309,7 @@ fn writers_without_a_limit_do_not_put_the_end_off(kind: Kind) {
 /// the rows is so.
 fn files_are_loaded_while_tables_are_switched(kind: Kind) {
     const EACH: u64 = 3;
-    let Some(server) = logging_server(kind, &[]) else {
+    let Some(server) = logging_server(kind, &["--local-infile=1"]) else {
         return;
     };
     if direct_mode() {
@@ -369,7 +369,9 @@ fn files_are_loaded_while_tables_are_switched(kind: Kind) {
         },
     );
     let loads = loads.into_inner().unwrap();
+    // an encrypted table takes a file with a scratch engine only
     let failed = loads.iter().filter(|(_, done)| done.is_err()).count();
+    assert!(failed > 0 && failed < loads.len(), "{:?}", loads.last());
     announce(&format!(
         "{}: {} files, {failed} errors",
         kind.name(),
