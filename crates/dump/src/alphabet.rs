@@ -81,6 +81,8 @@ pub(crate) struct Alphabets {
     unit: usize,
     by_weight: HashMap<Vec<u8>, Symbol>,
     known: HashMap<char, Meaning>,
+    /// The same of ASCII.
+    ascii: Vec<Meaning>,
 }
 
 impl Alphabets {
@@ -93,6 +95,7 @@ impl Alphabets {
             unit: 1,
             by_weight: HashMap::new(),
             known: HashMap::new(),
+            ascii: Vec::new(),
         };
         made.unit = made.weigh('a').map_or(1, |weight| weight.len()).max(1);
         made.letters = vec![Vec::new(); ALPHABETS.len() + OTHERS.len()];
@@ -106,6 +109,7 @@ impl Alphabets {
                 }
             }
         }
+        made.ascii = (0..128).map(|byte: u8| made.meaning(byte.into())).collect();
         made
     }
 
@@ -159,6 +163,9 @@ impl Alphabets {
 
     /// What a character is.
     pub fn meaning(&mut self, letter: char) -> Meaning {
+        if let Some(known) = self.ascii.get(letter as usize) {
+            return known.clone();
+        }
         if let Some(known) = self.known.get(&letter) {
             return known.clone();
         }

@@ -2,7 +2,7 @@
 
 use onionskin_rowstream::client::Client;
 use onionskin_schema::{Capabilities, Table, TableName, identifier, same_name};
-use onionskin_value::{Kind, SqlType};
+use onionskin_value::{Family, Kind, SqlType};
 
 use crate::{definition::Definition, error::DumpError, rules::ColumnName};
 
@@ -90,11 +90,7 @@ pub(crate) fn table(
     let unreadable = || DumpError::Mismatch(format!("{name}: its definition cannot be read"));
     let definition = Definition::read(&shown).ok_or_else(unreadable)?;
     let protection = protection(protections, name)?;
-    let sql = format!(
-        "SHOW FULL COLUMNS FROM {} FROM {}",
-        identifier(&name.name),
-        identifier(&name.database)
-    );
+    let sql = format!("SHOW FULL COLUMNS FROM {}", quoted(name));
     let rows = texts(client, &sql)?;
     let mut columns = Vec::with_capacity(rows.len());
     for row in rows {
@@ -104,7 +100,10 @@ pub(crate) fn table(
         let (type_text, collation, extra) = (cell(1), cell(2), cell(6));
         let protected = behind.and_then(|c| c.protection.as_ref());
         let collation = Some(collation.as_str()).filter(|c| !c.is_empty());
-        let parsed = || SqlType::parse(&type_text, collation).ok();
+        let parsed = || match is_json_text(&shown, &column) {
+            true => Some(SqlType::json(Family::MariaDb)),
+            false => SqlType::parse(&type_text, collation).ok(),
+        };
         columns.push(ColumnFacts {
             ty: protected.map(|p| p.sql_type).or_else(parsed),
             capabilities: protected.map(|p| p.capabilities.clone()),
@@ -131,6 +130,12 @@ pub(crate) fn table(
     agree(&facts)?;
     is_clear(client, &facts)?;
     Ok(facts)
+}
+
+/// MariaDB's JSON is a text with a CHECK.
+fn is_json_text(shown: &str, column: &str) -> bool {
+    let name = identifier(column);
+    shown.contains(&format!("CHECK (json_valid({name}))"))
 }
 
 /// What the server says of a table.

@@ -115,6 +115,10 @@ pub fn run(
             table.name
         )
     }));
+    // Definitions were read before: MySQL shows a transaction those of its snapshot. Each is read
+    // again behind the table's rows.
+    run.ask("START TRANSACTION /*!40100 WITH CONSISTENT SNAPSHOT */")?;
+    run.ask("SAVEPOINT onionskin_dump")?;
     let order = parents_first(&tables);
     run.head(&summary.notes)?;
     for database in &databases {
@@ -152,7 +156,7 @@ impl Run<'_> {
         self.client.query(sql).map(drop).map_err(DumpError::at(sql))
     }
 
-    /// The session, its snapshot, and whether it is the right server.
+    /// The session, and whether it is the right server.
     fn begin(&mut self, protections: &mut dyn Protections) -> Result<(), DumpError> {
         for sql in [
             "SET NAMES utf8mb4",
@@ -160,7 +164,6 @@ impl Run<'_> {
             "SET SESSION time_zone = '+00:00'",
             "SET SESSION net_write_timeout = 3600, net_read_timeout = 3600, wait_timeout = 86400",
             "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-            "START TRANSACTION /*!40100 WITH CONSISTENT SNAPSHOT */",
         ] {
             self.ask(sql)?;
         }
@@ -317,7 +320,6 @@ impl Run<'_> {
             false => table.shown.clone(),
         };
         self.line(&format!("\n{definition};\n"))?;
-        self.ask("SAVEPOINT onionskin_dump")?;
         let rows = self.rows(table, masks)?;
         // The table cannot be changed any more while the snapshot has read it. Is it the one that
         // masks were chosen for?
@@ -329,8 +331,14 @@ impl Run<'_> {
                 table: table.name.to_string(),
             });
         }
-        self.ask("ROLLBACK TO SAVEPOINT onionskin_dump")?;
+        self.release()?;
         Ok(rows)
+    }
+
+    /// Lets others change the tables that were read: the snapshot stays, the locks on definitions
+    /// do not.
+    fn release(&mut self) -> Result<(), DumpError> {
+        self.ask("ROLLBACK TO SAVEPOINT onionskin_dump")
     }
 
     fn rows(&mut self, table: &TableFacts, masks: &mut TableMasks) -> Result<u64, DumpError> {
