@@ -502,9 +502,9 @@ fn hostile_names_and_contents_load(kind: Kind) {
     assert_eq!(text(&mut after, &sql).trim(), "7");
     session.must(&format!("DROP VIEW `{of_lines}v`"));
     for name in names {
-        let sql = format!(
-            "SELECT id, HEX(`it''s */`), `sé``at, )` IS NULL, CHAR_LENGTH(`sé``at, )`) FROM `{name}` ORDER BY id"
-        );
+        let sql = format!("SELECT id, HEX(`it''s */`) FROM `{name}` ORDER BY id");
+        assert_eq!(text(&mut after, &sql), text(&mut session, &sql), "{name}");
+        let sql = format!("SELECT id FROM `{name}` WHERE `sé``at, )` IS NULL");
         assert_eq!(text(&mut after, &sql), text(&mut session, &sql), "{name}");
         let sql = format!("SELECT COUNT(DISTINCT `sé``at, )`) FROM `{name}`");
         assert_eq!(text(&mut after, &sql), text(&mut session, &sql), "{name}");

@@ -8,6 +8,7 @@ use onionskin_value::Kind;
 
 use crate::{
     column::Masker,
+    definition::without_version_comments,
     error::DumpError,
     facts::{self, ColumnFacts, IDENTITY, Protections, TableFacts, one, selected, texts},
     key::MaskKey,
@@ -319,6 +320,7 @@ impl Run<'_> {
             true => with_protection(table),
             false => table.shown.clone(),
         };
+        let definition = without_version_comments(&definition);
         self.line(&format!("\n{definition};\n"))?;
         let rows = self.rows(table, masks)?;
         // The table cannot be changed any more while the snapshot has read it. Is it the one that
