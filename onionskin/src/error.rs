@@ -3,8 +3,8 @@
 //! Exit codes: 0 done; 1 it could not be done; 2 the arguments, the configuration or the keys are
 //! not right, so that trying again cannot help (`clap` uses 2 for arguments, too); 3 a sealed
 //! stream is damaged, cut, or none, or no server runs on it; 4 the source of a backup has failed,
-//! or the server that is assessed or dumped; 5 a reload is in force, and statements that began before still
-//! run.
+//! or the server that is assessed or dumped; 5 a reload is in force, and statements that began
+//! before still run.
 
 use std::{io, path::PathBuf, process::ExitCode};
 

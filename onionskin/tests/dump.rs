@@ -1,6 +1,6 @@
-//! `onionskin dump`: what it writes loads on a plain server and through a proxy, holds no value of a
-//! protected column, and answers joins, keys and unprotected columns as the original does. What it
-//! cannot do it refuses, and no file looks whole that is not.
+//! `onionskin dump`: what it writes loads on a plain server and through a proxy, holds no value of
+//! a protected column, and answers joins, keys and unprotected columns as the original does. What
+//! it cannot do it refuses, and no file looks whole that is not.
 
 use std::{
     fs,

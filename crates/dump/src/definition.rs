@@ -203,8 +203,8 @@ pub(crate) fn without_definer(text: &str) -> String {
     format!("{}{}", &text[..at], text[here..].trim_start())
 }
 
-/// A definition with what stands in comments that servers execute (`/*!80023 INVISIBLE */`) as plain
-/// text: the dump is for a server of its own family, and a proxy refuses such comments.
+/// A definition with what stands in comments that servers execute (`/*!80023 INVISIBLE */`) as
+/// plain text: the dump is for a server of its own family, and a proxy refuses such comments.
 pub(crate) fn without_version_comments(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = String::with_capacity(text.len());

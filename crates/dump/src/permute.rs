@@ -45,7 +45,11 @@ pub struct Permuter {
 /// A permutation of `0..size`.
 enum Numbers {
     Table(Vec<u32>),
-    Network { aes: Aes256, bits: u32, size: u128 },
+    Network {
+        aes: Box<Aes256>,
+        bits: u32,
+        size: u128,
+    },
 }
 
 fn cipher_of(key: &MaskKey) -> Aes256 {
@@ -272,7 +276,7 @@ impl Numbers {
         if size > TABLE {
             let bits = 128 - (size - 1).leading_zeros();
             return Self::Network {
-                aes: cipher_of(key),
+                aes: Box::new(cipher_of(key)),
                 bits,
                 size,
             };
