@@ -605,6 +605,16 @@ fn what_does_not_fit_is_refused(kind: Kind) {
         fs::read_to_string(stage.out("there.sql")).expect("a file"),
         "x"
     );
+    // two tables that share a name but for its letter case
+    let mut session = stage.proxy.connect_to("app");
+    for name in ["twin", "Twin"] {
+        session.must(&format!(
+            "CREATE TABLE {name} (id INT PRIMARY KEY, mail VARCHAR(80) ENCRYPTED FOR (eq))"
+        ));
+        session.must(&format!("INSERT INTO {name} VALUES (1, '{SECRET}')"));
+    }
+    stage.fails(&[], 2, "letter case");
+    session.must("DROP TABLE twin, Twin");
     // a plain table that the configuration wants protected is replaced as well
     let mut direct = stage.server.connect();
     direct.must("CREATE TABLE app.late (id INT PRIMARY KEY, word VARCHAR(40))");

@@ -268,11 +268,29 @@ pub(crate) fn masks(
             chosen.insert((*name).clone(), masker);
         }
     }
-    let mut take = |column: &ColumnFacts| chosen.remove(&lowered(&column.name));
-    Ok(tables
+    let mut take = |column: &ColumnFacts| {
+        let masker = chosen.remove(&lowered(&column.name));
+        match masker.is_some() || column.is_generated || stays(column, rules)? {
+            true => Ok(masker),
+            // two tables whose names differ in letter case have one place here
+            false => Err(DumpError::Request(format!(
+                "{}: no mask was found for it; is there a table whose name differs in letter case only?",
+                column.name
+            ))),
+        }
+    };
+    let masks = tables
         .iter()
-        .map(|t| t.columns.iter().map(&mut take).collect())
-        .collect())
+        .map(|t| t.columns.iter().map(&mut take).collect());
+    masks.collect()
+}
+
+/// Whether a column may be written as it is.
+fn stays(column: &ColumnFacts, rules: &Rules) -> Result<bool, DumpError> {
+    Ok(match rules.of(&column.name)? {
+        Some(said) => said.is_none(),
+        None => column.capabilities.is_none() && !column.is_wanted,
+    })
 }
 
 /// What a mask would break.
