@@ -129,11 +129,6 @@ impl Rules {
         Ok(())
     }
 
-    /// Whether a mask is asked for by name.
-    pub fn has_masks(&self) -> bool {
-        self.rules.iter().any(|(_, mask)| mask.is_some())
-    }
-
     /// What is said of a column; `Some(None)`: it stays. Names go before wildcards.
     pub fn of(&self, column: &ColumnName) -> Result<Option<Option<&Mask>>, DumpError> {
         for has_wildcard in [false, true] {
