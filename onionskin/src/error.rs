@@ -3,8 +3,8 @@
 //! Exit codes: 0 done; 1 it could not be done; 2 the arguments, the configuration or the keys are
 //! not right, so that trying again cannot help (`clap` uses 2 for arguments, too); 3 a sealed
 //! stream is damaged, cut, or none, or no server runs on it; 4 the source of a backup has failed,
-//! or the server that is assessed; 5 a reload is in force, and statements that began before still
-//! run.
+//! or the server that is assessed or dumped; 5 a reload is in force, and statements that began
+//! before still run.
 
 use std::{io, path::PathBuf, process::ExitCode};
 
@@ -13,6 +13,7 @@ use onionskin_backup::{
     StreamError, archive::ArchiveError, catalogue::ChainError, restore::RestoreError,
 };
 use onionskin_bench::BenchError;
+use onionskin_dump::DumpError;
 use onionskin_keys::{KeyError, RecipientError};
 use onionskin_migrate::MigrateError;
 use onionskin_objects::Fault;
@@ -192,6 +193,12 @@ pub enum CommandError {
     /// Nothing can be said of a server.
     #[error(transparent)]
     Assess(#[from] AssessError),
+    /// No dump was written.
+    #[error("{0}; there is no dump")]
+    Dump(#[from] DumpError),
+    /// The server cannot be asked what is protected.
+    #[error("{0}; there is no dump")]
+    DumpSource(String),
     /// Something lies open, or cannot be seen.
     #[error("{0}")]
     LiesOpen(String),
@@ -262,6 +269,8 @@ impl CommandError {
             | Self::Trial { .. }
             | Self::AuditLog { .. } => ExitCode::from(3),
             Self::Clone(_) => ExitCode::from(4),
+            Self::Dump(error) if error.is_about_the_request() => ExitCode::from(2),
+            Self::Dump(DumpError::Server { .. }) | Self::DumpSource(_) => ExitCode::from(4),
             Self::Assess(error) if error.is_about_the_request() => ExitCode::from(2),
             Self::Assess(_) => ExitCode::from(4),
             Self::StillRunning(_) => ExitCode::from(5),

@@ -20,6 +20,7 @@
 //! | `archive`, `replay` | the binlog in sealed segments, and what `restore --binlogs` does with them |
 //! | `audit_log`, `audit_section` | the audit log: looked at, and where it is written |
 //! | `assess` | says what still lies open |
+//! | `dump` | a dump for test systems, with protected columns replaced |
 //! | `bench` | measures what each layer costs |
 //! | `completions` | what shells and `man` know of the commands, for packages |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
@@ -49,6 +50,7 @@ mod control;
 mod definitions;
 mod demo;
 mod differences;
+mod dump;
 mod error;
 mod explain;
 mod flattened;
@@ -126,6 +128,7 @@ enum Command {
     Archive(archive::Archive),
     AuditLog(audit_log::AuditLog),
     Assess(assess::Assess),
+    Dump(Box<dump::Dump>),
     Bench(bench::Bench),
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -158,6 +161,7 @@ fn main() -> ExitCode {
         Command::Archive(archive) => archive.run(),
         Command::AuditLog(log) => log.run(),
         Command::Assess(assess) => assess.run(),
+        Command::Dump(dump) => dump.run(),
         Command::Bench(bench) => bench.run(),
         Command::Completions(completions) => completions.run(Program::command()),
         Command::Man(man) => man.run(Program::command()),

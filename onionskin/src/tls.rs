@@ -261,6 +261,38 @@ pub fn options(
     Ok((options, may_be_plain))
 }
 
+/// Connections of our own to a proxy. Its certificate is verified if there is an authority for it;
+/// otherwise TLS is used where it is offered.
+pub fn to_proxy(
+    proxy: &Backend,
+    authority: Option<&Path>,
+    user: String,
+    password: String,
+) -> Result<ConnectOptions, ConfigError> {
+    let (mut options, _) = options(None, proxy, user, password)?;
+    if matches!(proxy, Backend::Unix(_)) {
+        return Ok(options);
+    }
+    let (verification, path) = match authority {
+        Some(path) => {
+            let verification = ServerVerification::AuthorityAndName(read(path)?);
+            (verification, path.to_owned())
+        }
+        None => (
+            ServerVerification::EncryptionWithoutAuthentication,
+            PathBuf::new(),
+        ),
+    };
+    let made = client_config_as(&verification, None)
+        .map_err(|error| fault(&path, format!("{error}; it must hold certificates in PEM")))?;
+    options.tls = Some(made);
+    options.trust.tls_verifies = authority.is_some();
+    if authority.is_none() && matches!(Client::connect(&options), Err(ClientError::NoTls)) {
+        options.tls = None;
+    }
+    Ok(options)
+}
+
 /// Encryption for clients that ask for no more. It exists in memory only.
 fn self_signed(demands: &Demands) -> Result<Arc<ServerConfig>, String> {
     let names = ["localhost", "127.0.0.1", "::1"].map(String::from);

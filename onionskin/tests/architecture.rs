@@ -46,6 +46,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
         "assess",
         &["backup", "plan", "rowstream", "schema", "value"],
     ),
+    ("dump", &["rowstream", "schema", "value"]),
     ("bench", &[]),
     ("testkit", &["rowstream", "keys"]),
 ];

@@ -31,6 +31,7 @@ const LARGEST: &[(&str, usize)] = &[
     ("backup", 2),
     ("objects", 1),
     ("assess", 1),
+    ("dump", 1),
     ("bench", 2),
     ("testkit", 2),
 ];

@@ -423,6 +423,68 @@ impl Client {
         }
     }
 
+    /// Runs a query and hands its rows to `each` as they come, one at a time in memory. Ends the
+    /// connection if `each` fails, or the answer breaks off.
+    pub fn each_row<E: From<ClientError>>(
+        &mut self,
+        sql: &str,
+        each: impl FnMut(&[Option<&[u8]>]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut is_whole = false;
+        let done = self.stream_rows(sql, each, &mut is_whole);
+        if !is_whole && let Ok(socket) = self.closer() {
+            let _ = socket.shutdown();
+        }
+        done
+    }
+
+    /// `is_whole`: whether the answer was read to its end.
+    fn stream_rows<E: From<ClientError>>(
+        &mut self,
+        sql: &str,
+        mut each: impl FnMut(&[Option<&[u8]>]) -> Result<(), E>,
+        is_whole: &mut bool,
+    ) -> Result<(), E> {
+        let wire = |error: WireError| E::from(ClientError::from(error));
+        self.command(0x03, sql.as_bytes())?;
+        let head = self.connection.read_payload().map_err(wire)?;
+        let columns = match ResponseHead::classify(head).map_err(wire)? {
+            ResponseHead::Columns(columns) => columns as usize,
+            ResponseHead::Err => {
+                *is_whole = true;
+                return Err(ClientError::of_packet(head).into());
+            }
+            _ => return Err(wire(WireError::Malformed("answer to a query"))),
+        };
+        for _ in 0..columns + usize::from(!self.deprecate_eof) {
+            self.connection.read_payload().map_err(wire)?;
+        }
+        loop {
+            let payload = self.connection.read_payload().map_err(wire)?;
+            match RowPacket::classify(payload, self.deprecate_eof) {
+                RowPacket::End => {
+                    *is_whole = true;
+                    return Ok(());
+                }
+                RowPacket::Err => {
+                    *is_whole = true;
+                    return Err(ClientError::of_packet(payload).into());
+                }
+                RowPacket::Row => {
+                    let mut row = TextRow::new(payload);
+                    let mut cells = Vec::with_capacity(columns);
+                    while !row.is_empty() {
+                        cells.push(row.cell().map_err(wire)?);
+                    }
+                    if cells.len() != columns {
+                        return Err(wire(WireError::Malformed("row of a result")));
+                    }
+                    each(&cells)?;
+                }
+            }
+        }
+    }
+
     /// The first cell of the first row as text; `None` for NULL and for no row.
     pub fn query_text(&mut self, sql: &str) -> Result<Option<String>, ClientError> {
         let rows = self.query(sql)?;
