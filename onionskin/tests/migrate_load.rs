@@ -305,8 +305,8 @@ fn writers_without_a_limit_do_not_put_the_end_off(kind: Kind) {
     assert_eq!(sum, should.to_string());
 }
 
-/// A client is asked once for its file, whatever becomes of the table meanwhile. What it was told of
-/// the rows is so.
+/// A client is asked once for its file, whatever becomes of the table meanwhile. What it was told
+/// of the rows is so.
 fn files_are_loaded_while_tables_are_switched(kind: Kind) {
     const EACH: u64 = 3;
     let Some(server) = logging_server(kind, &["--local-infile=1"]) else {

@@ -22,6 +22,7 @@ on_both_servers!(
     a_table_that_goes_while_it_is_looked_up,
     names_in_a_transaction_that_sees_the_past,
     views_under_any_collation_of_the_session,
+    tables_of_other_databases_are_shown,
 );
 
 const TABLES: &str = "
@@ -648,6 +649,52 @@ fn a_table_that_goes_while_it_is_looked_up(kind: Kind) {
                 assert_eq!(session.text("SELECT c FROM gone").expect("a row"), "x");
                 direct.must("DROP TABLE app.gone");
             }
+        }
+    }
+}
+
+/// `SHOW COLUMNS FROM t FROM db` is about a table of `db`, whatever database the session is in.
+fn tables_of_other_databases_are_shown(kind: Kind) {
+    if direct_mode() {
+        return;
+    }
+    let Some(server) = Server::start(kind, ServerOptions::default()) else {
+        return;
+    };
+    let proxy = Proxy::start(&server, "");
+    let mut admin = server.connect();
+    for database in ["app", "other", "third"] {
+        admin.must(&format!("CREATE DATABASE {database}"));
+    }
+    admin.must("CREATE TABLE other.t (x INT PRIMARY KEY, y INT, KEY (y))");
+    let protected =
+        "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20) ENCRYPTED FOR (eq), KEY (name))";
+    proxy.connect_to("app").must(protected);
+    let mut sessions = vec![proxy.connect()];
+    sessions.extend(["app", "other", "third"].map(|database| proxy.connect_to(database)));
+    for session in &mut sessions {
+        for (long, short) in [
+            (
+                "SHOW FULL COLUMNS FROM t FROM app",
+                "SHOW FULL COLUMNS FROM app.t",
+            ),
+            ("SHOW COLUMNS IN `t` IN `app`", "SHOW COLUMNS FROM app.t"),
+            (
+                "SHOW FIELDS FROM t FROM app LIKE 'n%'",
+                "SHOW FIELDS FROM app.t LIKE 'n%'",
+            ),
+            ("SHOW INDEX FROM t FROM app", "SHOW INDEX FROM app.t"),
+            ("SHOW KEYS IN t IN app", "SHOW KEYS IN app.t"),
+        ] {
+            let shown = session.text(long).expect("columns");
+            assert!(
+                shown.contains("name") && !shown.contains('$'),
+                "{long}: {shown}"
+            );
+            assert_eq!(Ok(shown), session.text(short), "{long}");
+        }
+        for of_other in ["SHOW COLUMNS FROM t FROM other", "SHOW INDEX IN t IN other"] {
+            assert_eq!(session.text(of_other), admin.text(of_other));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Archives that a restore must bring to their end: transactions with GTIDs of every kind and
-//! without, LOAD DATA in a binlog of statements, a data directory that is a mount point, a failover;
-//! and those that it must refuse.
+//! without, LOAD DATA in a binlog of statements, a data directory that is a mount point, a
+//! failover; and those that it must refuse.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,7 +1,7 @@
 //! What stored programs leave behind them in a session: settings, transactions, a database, a role.
 //! An answer does not always tell of it. An error never does, and what is told in the middle of an
-//! answer the server may have taken back at its end. The next statement is read, sealed and answered
-//! as on a plain server.
+//! answer the server may have taken back at its end. The next statement is read, sealed and
+//! answered as on a plain server.
 
 use ::mysql::Value;
 use onionskin_testkit::*;

@@ -222,7 +222,7 @@ impl Words<'_> {
         self.is(0, "call") || (self.is_hidden() || self.is(0, "set")) && self.says("call")
     }
 
-    /// Whether it is a program, or executes what is not known here. Without a body, `BEGIN` is none.
+    /// Whether it is a program, or executes what is not known here. `BEGIN` without a body is none.
     fn is_compound(&self) -> bool {
         const VERBS: [&str; 7] = ["execute", "if", "case", "loop", "while", "repeat", "for"];
         self.is_hidden()

@@ -68,6 +68,9 @@ pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<Tabl
         &mut found,
     )?;
     joined(request.sql, tokens, request.settings.lex, &mut found)?;
+    if word_is(&words, 0, "show") {
+        found.extend(shown_from(request.sql, tokens));
+    }
     let may_define = |t: &Token| {
         t.kind == TokenKind::Executable || is_one_of(request.sql, t, &["create", "alter"])
     };
@@ -101,6 +104,18 @@ pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<Tabl
         return Err(LexError::TooManyNames(MAX_NAMES));
     }
     Ok(found)
+}
+
+/// `SHOW COLUMNS FROM table FROM db`
+fn shown_from(sql: &[u8], tokens: &[Token]) -> Vec<TableName> {
+    let named = |three: &[Token]| match three {
+        [table, from, database] if is_one_of(sql, from, &["from", "in"]) => {
+            let database = identifier(sql, database)?;
+            Some(TableName::new(database, identifier(sql, table)?))
+        }
+        _ => None,
+    };
+    tokens.windows(3).filter_map(named).collect()
 }
 
 /// Kinds of stored programs.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::Table;
+use onionskin_schema::{Table, TableName, same_name};
 
 use super::Decided;
+use super::words::is_one_of;
 use crate::errors::{self, NotUnderstood};
 use crate::lex::{Token, TokenKind};
 use crate::plan::{Action, Piece, Show};
@@ -16,13 +17,19 @@ pub(super) fn show<'a>(
     tokens: Vec<Token>,
     near: Vec<Arc<Table>>,
 ) -> Planned<Decided<'a>> {
-    let [table] = near.as_slice() else {
-        return NotUnderstood::ShowSeveral.refuse();
-    };
     let end = tokens
         .iter()
         .rposition(|t| !t.is(b';'))
         .map_or(0, |i| i + 1);
+    let table = match (shown_table(request, &tokens[..end]), near.as_slice()) {
+        (Some(named), near) => match near.iter().find(|table| is_it(&named, table)) {
+            Some(table) => table,
+            // it shows another one, and those of this name are of other databases
+            None => return Ok((Action::Relay, None)),
+        },
+        (None, [table]) => table,
+        (None, _) => return NotUnderstood::ShowSeveral.refuse(),
+    };
     let statement = Statement {
         request,
         tokens: &tokens[..end],
@@ -41,6 +48,32 @@ pub(super) fn show<'a>(
         table: Arc::clone(table),
     };
     Ok((action, None))
+}
+
+fn is_it(named: &TableName, table: &Table) -> bool {
+    same_name(&named.database, &table.database) && same_name(&named.name, &table.name)
+}
+
+/// The table of which `SHOW COLUMNS` and `SHOW INDEX` show something, where they say it in one of
+/// the ways that are known: `table`, `db.table` or `table FROM db`.
+fn shown_table(request: &Request, tokens: &[Token]) -> Option<TableName> {
+    let sql = request.sql;
+    let is = |at: usize, words: &[&str]| tokens.get(at).is_some_and(|t| is_one_of(sql, t, words));
+    let name = |at: usize| identifier(sql, tokens.get(at)?);
+    let at = if is(1, &["full"]) { 2 } else { 1 };
+    let shows = ["columns", "fields", "index", "indexes", "keys"];
+    if !is(0, &["show"]) || !is(at, &shows) || !is(at + 1, &["from", "in"]) {
+        return None;
+    }
+    let first = name(at + 2)?;
+    if tokens.get(at + 3).is_some_and(|t| t.is(b'.')) {
+        return Some(TableName::new(first, name(at + 4)?));
+    }
+    let database = match is(at + 3, &["from", "in"]) {
+        true => name(at + 4)?,
+        false => request.settings.database.clone()?,
+    };
+    Some(TableName::new(database, first))
 }
 
 /// What a statement shows, and the text that the server gets.
