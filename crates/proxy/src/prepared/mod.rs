@@ -244,6 +244,15 @@ impl Statements {
         Some((&open.sql, &open.template))
     }
 
+    /// Whether the statement that a command executes asks about the one before.
+    pub fn asks_about_the_last(&self, command: &[u8]) -> bool {
+        let keyed = statement_id(command).ok().and_then(|id| {
+            let open = self.open.get(&id).map(|statement| &*statement.keyed);
+            open.or_else(|| self.relayed.get(&id).map(Relayed::keyed))
+        });
+        keyed.is_some_and(|keyed| keyed.plan.facts.question.asks())
+    }
+
     /// The text of the statement that a command is about, if it is kept.
     pub fn text_of(&self, command: &[u8]) -> Option<&[u8]> {
         let id = statement_id(command).ok()?;

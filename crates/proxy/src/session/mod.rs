@@ -37,7 +37,7 @@ mod words;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onionskin_plan::{Template, errors};
+use onionskin_plan::{Facts, Template, errors};
 use onionskin_value::{Charset, Family};
 use onionskin_wire::auth::LinkTrust;
 use onionskin_wire::messages::{ComChangeUser, Command};
@@ -102,6 +102,8 @@ pub(crate) struct Session {
     pub indexes_tokens: Option<bool>,
     /// The client's `sql_select_limit`, while the server's is lifted.
     pub lifted_limit: Option<u64>,
+    /// The last statement has failed, and may have changed the session.
+    pub is_unsure: bool,
     /// Whether a savepoint may hide the end of a transaction, once the server was asked.
     pub savepoints_hide: Option<bool>,
     /// There may be savepoints: the end of a transaction would end them.
@@ -256,6 +258,7 @@ impl Session {
             key_answers: KeyAnswers::default(),
             indexes_tokens: None,
             lifted_limit: None,
+            is_unsure: false,
             savepoints_hide: None,
             has_savepoints: false,
             collations_set: 0,
@@ -410,6 +413,17 @@ impl Session {
             Ok(command) => command,
             Err(error) => return Err(Failure::Client(error)),
         };
+        if self.is_unsure && self.needs_certainty(command) {
+            self.is_unsure = false;
+            match self.state.family {
+                Family::MySql => self.ping()?,
+                // what it has not told in an answer, it never tells
+                Family::MariaDb => {
+                    self.server.untold = true;
+                    self.learn_untold()?;
+                }
+            }
+        }
         self.current = StatementRun::new(self.server.status);
         let runs = matches!(command, Command::Query | Command::StmtExecute);
         self.meter.statement(runs);
@@ -496,7 +510,8 @@ impl Session {
     /// has its answer already.
     ///
     /// - The end of rows of MySQL's is silent; the next answer tells. MariaDB's has a flag.
-    /// - An error tells neither changes nor whether there is a transaction.
+    /// - An error tells neither changes nor whether there is a transaction. Whether it has to be
+    ///   asked for is seen at the next statement ([`Self::needs_certainty`]).
     /// - What a program has told within its answer, the server may have taken back at its end.
     /// - Nobody tells of roles.
     pub fn learn_untold(&mut self) -> Outcome<()> {
@@ -506,13 +521,11 @@ impl Session {
         if self.may_have_called() {
             let runs = self.current.may_run_programs();
             let masks = !self.shared.config.masks.is_empty();
-            let asks = failed && (runs || self.current.may_trigger);
+            // the client may ask about the error first
+            self.is_unsure |= failed && (runs || self.current.may_trigger);
             self.server.untold |= told_within || (runs || self.current.says_role) && masks;
-            match self.state.family {
-                Family::MySql if asks || runs && silent_end => self.ping()?,
-                Family::MySql => {}
-                // what it has not told in an answer, it never tells
-                Family::MariaDb => self.server.untold |= asks,
+            if runs && silent_end && self.state.family == Family::MySql {
+                self.ping()?;
             }
         }
         if std::mem::take(&mut self.current.sets_tracking) {
@@ -579,6 +592,25 @@ impl Session {
             command,
             Ok(Command::Query | Command::StmtExecute | Command::StmtFetch)
         )
+    }
+
+    /// Whether this command rests on what the statement before it may have changed: not where it
+    /// asks about that statement's error, which another question would hide.
+    #[cold]
+    fn needs_certainty(&self, command: Command) -> bool {
+        let payload = self.client.last_payload();
+        match command {
+            Command::Query => {
+                let sql = payload.get(1..).unwrap_or_default();
+                let facts = Facts::read(sql, self.space.settings.lex);
+                !facts.question.asks()
+            }
+            Command::StmtExecute => !self.statements.asks_about_the_last(payload),
+            Command::StmtPrepare | Command::StmtFetch | Command::FieldList | Command::InitDb => {
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Has the server tell what it has not told yet.
@@ -660,6 +692,7 @@ impl Session {
 
     /// Forgets what the session did: it begins again, perhaps with another user.
     fn forget_session(&mut self) -> Outcome<()> {
+        self.is_unsure = false;
         self.statements.clear();
         self.functions.clear();
         self.diagnostics.clear();
