@@ -178,6 +178,15 @@ fn is_uca_0900(value: &str) -> bool {
 pub(crate) struct Unusual(u16);
 
 impl Unusual {
+    /// Keeps what was known of variables that cannot be read.
+    pub fn keep_unreadable(&mut self, before: Unusual) {
+        for (place, variable) in VARIABLES.iter().enumerate() {
+            if variable.name.starts_with("rand_seed") {
+                self.0 |= before.0 & (1 << place);
+            }
+        }
+    }
+
     /// Takes over a variable's value. Returns whether that changed anything.
     pub fn learn(&mut self, name: &str, value: &str) -> bool {
         let before = *self;

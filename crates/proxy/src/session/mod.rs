@@ -560,6 +560,7 @@ impl Session {
         let tracking = &self.client_tracking;
         let state = State::read(&mut self.server, family, found_rows, tracking, purpose)?;
         let before = std::mem::replace(&mut self.state, state);
+        self.state.unusual.keep_unreadable(before.unusual);
         let told = std::mem::replace(&mut self.state.database, before.database);
         self.state.told_database = Some(told);
         Ok(())
