@@ -20,6 +20,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use onionskin_assess::queries::observed::HEAD;
 use onionskin_proxy::{StatementShapes, TakenShapes};
 use serde_json::json;
 
@@ -27,8 +28,6 @@ use crate::error::CommandError;
 
 /// How often counts are written.
 const PAUSE: Duration = Duration::from_secs(10);
-/// What the first line begins with.
-const HEAD: &[u8] = b"{\"onionskin\":\"observed statements\"";
 
 /// Writes counts from time to time, and at its end.
 pub struct Observing {
@@ -48,9 +47,10 @@ impl Observing {
         let mut options = OpenOptions::new();
         let file = options.read(true).append(true).create(true).mode(0o600);
         let file = file.open(path).map_err(failed)?;
-        if file.metadata().map_err(failed)?.len() > 0 {
+        let is_new = file.metadata().map_err(failed)?.len() == 0;
+        if !is_new {
             let mut head = vec![0; HEAD.len()];
-            let is_ours = file.read_exact_at(&mut head, 0).is_ok() && head == HEAD;
+            let is_ours = file.read_exact_at(&mut head, 0).is_ok() && head == HEAD.as_bytes();
             if !is_ours {
                 return Err(CommandError::Arguments(format!(
                     "{} holds something else than observed statements: name another file",
@@ -67,12 +67,11 @@ impl Observing {
             has_failed: false,
         };
         let began = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
-        // the order of the keys is that of HEAD
-        let head = format!(
-            "{},\"version\":1,\"run\":\"{}\",\"began\":\"{began}\"}}\n",
-            String::from_utf8_lossy(HEAD),
-            log.run
-        );
+        // a program that was killed may have left a part of a line
+        let before = if is_new { "" } else { "\n" };
+        let run = &log.run;
+        let head =
+            format!("{before}{HEAD},\"version\":1,\"run\":\"{run}\",\"began\":\"{began}\"}}\n");
         log.file.write_all(head.as_bytes()).map_err(failed)?;
         let (end, ended) = mpsc::channel();
         let counted = Arc::clone(&shapes);

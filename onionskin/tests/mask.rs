@@ -379,14 +379,20 @@ fn an_account_is_known_in_every_character_set(kind: Kind) {
     }
 }
 
-fn roles_count_as_they_are_set(kind: Kind) {
-    let Some(pair) = start(kind) else {
-        return;
-    };
+/// The role, which `roly` may take on; and a session of root's.
+fn start_with_auditor(kind: Kind) -> Option<(Pair, Session)> {
+    let pair = start(kind)?;
     let mut root = pair.proxy.connect();
     root.must("CREATE ROLE auditor");
     root.must("GRANT ALL ON one.* TO auditor");
     root.must("GRANT auditor TO roly");
+    Some((pair, root))
+}
+
+fn roles_count_as_they_are_set(kind: Kind) {
+    let Some((pair, _)) = start_with_auditor(kind) else {
+        return;
+    };
     let sql = "SELECT name FROM people WHERE id = 1";
     for with_temporary in [false, true] {
         let mut session = login(&pair, "roly", "one");
@@ -414,13 +420,9 @@ fn roles_count_as_they_are_set(kind: Kind) {
 
 /// A role is gone, however it was given up: the mask goes by what the session has.
 fn roles_that_programs_take_away(kind: Kind) {
-    let Some(pair) = start(kind) else {
+    let Some((pair, mut root)) = start_with_auditor(kind) else {
         return;
     };
-    let mut root = pair.proxy.connect();
-    root.must("CREATE ROLE auditor");
-    root.must("GRANT ALL ON one.* TO auditor");
-    root.must("GRANT auditor TO roly");
     root.must("USE one");
     let invoker = "SQL SECURITY INVOKER BEGIN";
     for (name, body) in [

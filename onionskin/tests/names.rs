@@ -658,7 +658,11 @@ fn tables_of_other_databases_are_shown(kind: Kind) {
     if direct_mode() {
         return;
     }
-    let Some(server) = Server::start(kind, ServerOptions::default()) else {
+    let options = ServerOptions {
+        general_log: true,
+        ..ServerOptions::default()
+    };
+    let Some(mut server) = Server::start(kind, options) else {
         return;
     };
     let proxy = Proxy::start(&server, "");
@@ -696,5 +700,19 @@ fn tables_of_other_databases_are_shown(kind: Kind) {
         for of_other in ["SHOW COLUMNS FROM t FROM other", "SHOW INDEX IN t IN other"] {
             assert_eq!(session.text(of_other), admin.text(of_other));
         }
+        // it shows another table, and compares a protected column of this one
+        let query = "(SELECT id FROM app.t WHERE name = 'canary')";
+        for shows in [
+            "SHOW FULL COLUMNS FROM other.t",
+            "SHOW COLUMNS FROM t FROM other",
+            "SHOW INDEX FROM t FROM other",
+            "SHOW COLUMNS FROM t FROM app",
+        ] {
+            session.must_fail(&format!("{shows} WHERE field = {query}"));
+            session.must_fail(&format!("{shows} WHERE 1 IN {query}"));
+        }
     }
+    drop((sessions, admin));
+    server.shutdown();
+    server.assert_no_trace_of(&["canary"]);
 }

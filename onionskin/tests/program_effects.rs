@@ -81,6 +81,8 @@ fn settings_of_programs_that_fail_or_show_rows(kind: Kind) {
     };
     pair.both("SET time_zone = '+00:00'");
     pair.both("CREATE TABLE plain (id INT PRIMARY KEY)");
+    pair.both("CREATE TABLE keyed (id INT PRIMARY KEY)");
+    pair.both("INSERT INTO keyed VALUES (1)");
     pair.both("INSERT INTO t (id, name, n) VALUES (1, 'a', 1), (2, 'é', 2), (3, 'quoted', 3)");
     pair.both("INSERT INTO s VALUES (1, '2020-01-01 12:00:00')");
     for (setting, probes) in SETTINGS {
@@ -97,6 +99,7 @@ fn settings_of_programs_that_fail_or_show_rows(kind: Kind) {
         pair.both(&format!(
             "CREATE FUNCTION f() RETURNS INT NO SQL BEGIN SET {setting}; {FAILS}; RETURN 1; END"
         ));
+        pair.both("CREATE OR REPLACE VIEW k AS SELECT id, f() AS z FROM keyed");
         pair.both("DROP TRIGGER IF EXISTS tr");
         pair.both(&format!(
             "CREATE TRIGGER tr BEFORE INSERT ON plain FOR EACH ROW BEGIN SET {setting}; {FAILS}; END"
@@ -107,6 +110,7 @@ fn settings_of_programs_that_fail_or_show_rows(kind: Kind) {
             "CALL e()",
             "CALL o()",
             "SELECT f()",
+            "SELECT * FROM k",
             "DO f()",
             "INSERT INTO plain VALUES (1)",
             "INSERT INTO plain SELECT id FROM t WHERE name = 'a'",
@@ -124,6 +128,16 @@ fn settings_of_programs_that_fail_or_show_rows(kind: Kind) {
                     assert!(pair.same_or_refused(probe), "{setting}, {call}: {probe}");
                 }
             }
+        }
+        // a question about the error comes first, and what is behind it in its text does not
+        begin_anew(&mut pair);
+        for session in pair.sessions() {
+            assert!(session.run("CALL p()").is_err());
+        }
+        let text = format!("SHOW WARNINGS; {}", probes[0]);
+        assert!(pair.same_or_refused(&text), "{setting}: {text}");
+        for probe in probes {
+            assert!(pair.same_or_refused(probe), "{setting}: {text}; {probe}");
         }
     }
     begin_anew(&mut pair);

@@ -221,6 +221,9 @@ fn stored_functions_are_noticed(kind: Kind) {
     );
     pair.both("CREATE VIEW v AS SELECT go_east() AS z");
     pair.both("CREATE VIEW w AS SELECT z FROM v");
+    pair.both("CREATE TABLE keyed (id INT PRIMARY KEY, n INT UNIQUE)");
+    pair.both("INSERT INTO keyed VALUES (1, 1)");
+    pair.both("CREATE VIEW k AS SELECT id, n, go_east() AS z FROM keyed");
     pair.both("PREPARE direct FROM 'SELECT go_east()'");
     pair.both("PREPARE hidden FROM 'SELECT * FROM w'");
     for call in [
@@ -231,6 +234,8 @@ fn stored_functions_are_noticed(kind: Kind) {
         "SELECT * FROM v",
         "SELECT z FROM w",
         "SELECT t.id, w.z FROM t, w",
+        "SELECT * FROM k WHERE id = 1",
+        "SELECT t.id, k.z FROM t JOIN k ON k.id = t.id",
         "SELECT (SELECT z FROM w LIMIT 1) FROM t WHERE n = 'a'",
         "EXECUTE direct",
         "EXECUTE hidden",

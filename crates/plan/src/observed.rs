@@ -62,9 +62,9 @@ fn value(sql: &[u8], mode: LexMode, token: &Token, before: Option<&Token>) -> Co
         LiteralKind::Bits => Cow::Borrowed(b"b'1'"),
         LiteralKind::Parameter => Cow::Borrowed(b"?"),
         LiteralKind::Introduced => {
-            let quote = text.iter().position(|b| *b == b'\'');
-            let introducer = text.get(..quote.unwrap_or_default()).unwrap_or_default();
-            Cow::Owned([introducer, b"'a'"].concat())
+            let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+            let introducer = text.iter().take_while(is_name).count();
+            Cow::Owned([&text[..introducer], b"'a'"].concat())
         }
         LiteralKind::String => {
             let is_pattern = before.is_some_and(|t| t.is_word(sql, "like"));
@@ -159,6 +159,10 @@ mod tests {
             (
                 "SELECT /* user 7 */ a -- Bob\nFROM t WHERE a = _latin1'Bob' AND b = N'Eve'",
                 "SELECT a FROM t WHERE a = _latin1'a' AND b = N'a'",
+            ),
+            (
+                "SELECT _utf8mb4\"it's\", _latin1 X'CAFE', _latin1 0xCAFE, _binary b'101', n'x'",
+                "SELECT _utf8mb4'a', _latin1'a', _latin1'a', _binary'a', n'a'",
             ),
             (
                 "SELECT a FROM t WHERE b LIKE '%Smith_s%' AND c LIKE 'Al%' AND d NOT LIKE '50\\\\%%%'",

@@ -74,7 +74,7 @@ pub(crate) struct Server {
     pub untold: bool,
     /// A result has ended with a packet that could not tell of changes.
     pub silent_end: bool,
-    /// The last answer was an error, which tells neither changes nor the status.
+    /// An answer was an error, which tells neither changes nor the status. Whoever takes this asks.
     pub failed: bool,
     /// Changes were told before the end of an answer: they may not be the last.
     pub told_within: bool,
@@ -350,7 +350,6 @@ impl Server {
                 self.may_be_in_transaction = false;
                 // it tells what ends before it did not
                 self.silent_end = false;
-                self.failed = false;
                 if status.contains(StatusFlags::SESSION_STATE_CHANGED)
                     && self.capabilities.contains(Capabilities::SESSION_TRACK)
                 {

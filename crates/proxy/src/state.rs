@@ -15,7 +15,7 @@ use onionskin_wire::messages::{ColumnDefinition, SessionChange, SessionChanges};
 use onionskin_wire::{DefinitionForm, WireError};
 
 use crate::error::{Failure, Outcome};
-use crate::exchange::Server;
+use crate::exchange::{ALL_ROWS, Server};
 use crate::members::{CatchUp, Leading, Side};
 use crate::packet_bound::PacketBound;
 use crate::unusual::{self, Unusual};
@@ -345,7 +345,7 @@ fn questions(family: Family) -> String {
           CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00', \
           -0e0, 0 {versions}, @@max_allowed_packet, @@sql_safe_updates, \
           CONCAT(@@sql_notes /*M!100616 , ',', @@note_verbosity*/), {asked_function}{asked} \
-          /*M!110201 , @@character_set_collations*/",
+          /*M!110201 , @@character_set_collations*/{ALL_ROWS}",
     )
 }
 

@@ -55,13 +55,25 @@ pub struct TakenShapes {
 }
 
 impl StatementShapes {
-    /// Counts the statements of a text.
-    pub(crate) fn note(&self, database: Option<&str>, text: &[u8], mode: LexMode) {
+    /// Counts the statements of a text. `is_read`: whether the names in one of them are read here
+    /// as the server reads them. Otherwise a value might be taken for one.
+    pub(crate) fn note(
+        &self,
+        database: Option<&str>,
+        text: &[u8],
+        mode: LexMode,
+        is_read: impl Fn(&Template) -> bool,
+    ) {
         let Ok(cut) = lex::split(text, mode) else {
             return self.note_unread();
         };
         for part in cut.parts {
-            self.note_one(database.unwrap_or_default(), &text[part], mode);
+            let sql = &text[part];
+            let mut template = Template::default();
+            match template.read(sql, mode).is_ok() && is_read(&template) {
+                true => self.note_one(database.unwrap_or_default(), sql, mode, template),
+                false => self.note_unread(),
+            }
         }
         if cut.compound.is_some() {
             // a program is no statement of an application's
@@ -74,11 +86,7 @@ impl StatementShapes {
         self.0.lock().unread += 1;
     }
 
-    fn note_one(&self, database: &str, sql: &[u8], mode: LexMode) {
-        let mut template = Template::default();
-        if template.read(sql, mode).is_err() {
-            return self.note_unread();
-        }
+    fn note_one(&self, database: &str, sql: &[u8], mode: LexMode, template: Template) {
         let shapes = &mut *self.0.lock();
         let key = (database.to_owned(), template.key);
         if let Some(number) = shapes.numbers.get(&key) {
@@ -147,7 +155,7 @@ mod tests {
             (Some("other"), "SELECT a FROM t WHERE b = 'Eve'"),
             (None, "SELECT 'unclosed"),
         ] {
-            all.note(database, sql.as_bytes(), mode);
+            all.note(database, sql.as_bytes(), mode, |_| true);
         }
         let shape = |number, database: &str, sql: &str| StatementShape {
             number,
@@ -166,10 +174,12 @@ mod tests {
         assert_eq!((counted.left_out, counted.unread), (0, 1));
         assert_eq!(all.take(), None);
         all.give_back(counted);
-        all.note(Some("app"), b"DELETE FROM t", mode);
+        all.note(Some("app"), b"DELETE FROM t", mode, |_| true);
+        all.note(None, b"SELECT \xc3", mode, |_| false);
         let again = all.take().unwrap();
         assert_eq!(again.new, expected);
         assert_eq!(again.counts, [(0, 2), (1, 2), (2, 1)]);
+        assert_eq!(again.unread, 2);
     }
 
     #[test]
@@ -177,10 +187,10 @@ mod tests {
         let all = StatementShapes::default();
         for n in 0..MOST + 7 {
             let sql = format!("SELECT a{n} FROM t");
-            all.note(None, sql.as_bytes(), LexMode::default());
+            all.note(None, sql.as_bytes(), LexMode::default(), |_| true);
         }
         let long = format!("SELECT {}", "a+".repeat(LONGEST));
-        all.note(None, long.as_bytes(), LexMode::default());
+        all.note(None, long.as_bytes(), LexMode::default(), |_| true);
         let counted = all.take().unwrap();
         assert_eq!((counted.new.len(), counted.left_out), (MOST, 8));
     }

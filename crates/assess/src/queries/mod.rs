@@ -26,7 +26,7 @@ mod digests;
 pub mod judge;
 pub mod logs;
 mod narrowed;
-mod observed;
+pub mod observed;
 mod report;
 mod request;
 mod roles;

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::asked::Asked;
 
-/// How the first line begins.
-const HEAD: &str = "{\"onionskin\":\"observed statements\"";
+/// How the first line of such a file begins.
+pub const HEAD: &str = "{\"onionskin\":\"observed statements\"";
 /// The version that is read.
 const VERSION: u64 = 1;
 

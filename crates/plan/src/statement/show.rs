@@ -21,11 +21,14 @@ pub(super) fn show<'a>(
         .iter()
         .rposition(|t| !t.is(b';'))
         .map_or(0, |i| i + 1);
-    let table = match (shown_table(request, &tokens[..end]), near.as_slice()) {
-        (Some(named), near) => match near.iter().find(|table| is_it(&named, table)) {
+    let named = shown_table(request, &tokens[..end]);
+    let table = match (&named, near.as_slice()) {
+        (Some((named, behind)), near) => match near.iter().find(|table| is_it(named, table)) {
             Some(table) => table,
             // it shows another one, and those of this name are of other databases
-            None => return Ok((Action::Relay, None)),
+            None if *behind == end => return Ok((Action::Relay, None)),
+            // a condition may be about any of them
+            None => return NotUnderstood::Clause("SHOW").refuse(),
         },
         (None, [table]) => table,
         (None, _) => return NotUnderstood::ShowSeveral.refuse(),
@@ -40,7 +43,7 @@ pub(super) fn show<'a>(
     } else if statement.is(1, "create") {
         statement.show_create()?
     } else {
-        statement.show_rows()?
+        statement.show_rows(named.map(|(_, behind)| behind))?
     };
     let action = Action::Show {
         what,
@@ -55,8 +58,8 @@ fn is_it(named: &TableName, table: &Table) -> bool {
 }
 
 /// The table of which `SHOW COLUMNS` and `SHOW INDEX` show something, where they say it in one of
-/// the ways that are known: `table`, `db.table` or `table FROM db`.
-fn shown_table(request: &Request, tokens: &[Token]) -> Option<TableName> {
+/// the ways that are known: `table`, `db.table` or `table FROM db`; and which token comes behind.
+fn shown_table(request: &Request, tokens: &[Token]) -> Option<(TableName, usize)> {
     let sql = request.sql;
     let is = |at: usize, words: &[&str]| tokens.get(at).is_some_and(|t| is_one_of(sql, t, words));
     let name = |at: usize| identifier(sql, tokens.get(at)?);
@@ -67,13 +70,13 @@ fn shown_table(request: &Request, tokens: &[Token]) -> Option<TableName> {
     }
     let first = name(at + 2)?;
     if tokens.get(at + 3).is_some_and(|t| t.is(b'.')) {
-        return Some(TableName::new(first, name(at + 4)?));
+        return Some((TableName::new(first, name(at + 4)?), at + 5));
     }
-    let database = match is(at + 3, &["from", "in"]) {
-        true => name(at + 4)?,
-        false => request.settings.database.clone()?,
-    };
-    Some(TableName::new(database, first))
+    if is(at + 3, &["from", "in"]) {
+        return Some((TableName::new(name(at + 4)?, first), at + 5));
+    }
+    let database = request.settings.database.clone()?;
+    Some((TableName::new(database, first), at + 3))
 }
 
 /// What a statement shows, and the text that the server gets.
@@ -152,31 +155,17 @@ impl Statement<'_> {
         Ok(Shown { what, text })
     }
 
-    /// `SHOW [FULL] COLUMNS FROM …`, `SHOW INDEX FROM …`
-    fn show_rows(&self) -> Planned<Shown> {
+    /// `SHOW [FULL] COLUMNS FROM …`, `SHOW INDEX FROM …`. `behind` is where LIKE or WHERE would
+    /// stand, if the table was found.
+    fn show_rows(&self, behind: Option<usize>) -> Planned<Shown> {
         let full = self.is(1, "full");
         let at = if full { 2 } else { 1 };
-        let is_any = |words: &[&str]| words.iter().any(|word| self.is(at, word));
-        let columns = is_any(&["columns", "fields"]);
-        let is_from = self.is(at + 1, "from") || self.is(at + 1, "in");
-        let indexes = !full && is_any(&["index", "indexes", "keys"]);
-        if !is_from || !(columns || indexes) {
-            return NotUnderstood::Clause("SHOW").refuse();
+        let is_columns = self.is(at, "columns") || self.is(at, "fields");
+        match behind {
+            Some(behind) if is_columns => self.show_columns(full, behind),
+            Some(behind) if !full => self.show_index(behind),
+            _ => NotUnderstood::Clause("SHOW").refuse(),
         }
-        let condition = self.behind_name(at + 2);
-        match columns {
-            true => self.show_columns(full, condition),
-            false => self.show_index(condition),
-        }
-    }
-
-    /// Behind `table`, `db.table` or `table FROM db`.
-    fn behind_name(&self, at: usize) -> usize {
-        let behind = at + 1;
-        let is_longer = self.tokens.get(behind).is_some_and(|t| t.is(b'.'))
-            || self.is(behind, "from")
-            || self.is(behind, "in");
-        if is_longer { behind + 2 } else { behind }
     }
 
     /// `at` is where LIKE or WHERE would stand.

@@ -604,7 +604,10 @@ impl Session {
             Command::Query => {
                 let sql = payload.get(1..).unwrap_or_default();
                 let facts = Facts::read(sql, self.space.settings.lex);
-                !facts.question.asks()
+                // behind a question in the same text anything may stand
+                let sql = sql.trim_ascii_end();
+                let is_one = !sql.strip_suffix(b";").unwrap_or(sql).contains(&b';');
+                !(is_one && facts.question.asks())
             }
             Command::StmtExecute => !self.statements.asks_about_the_last(payload),
             Command::StmtPrepare | Command::StmtFetch | Command::FieldList | Command::InitDb => {

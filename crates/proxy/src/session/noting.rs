@@ -53,22 +53,22 @@ impl Session {
         if self.is_read_otherwise() {
             return shapes.note_unread();
         }
+        let sql = payload.get(1..).unwrap_or_default();
         let mode = self.arrival.lex;
+        let text = match (command, &self.current.executed) {
+            // the text of a statement that was prepared by name
+            (Command::Query, Some(of_name)) if executed(sql, mode).is_some() => Some(&**of_name),
+            (Command::Query, _) => Some(sql),
+            _ => self.statements.text_of(payload),
+        };
+        let Some(text) = text else {
+            return shapes.note_unread();
+        };
         let database = self.state.database.as_deref();
-        if command == Command::Query {
-            let text = payload.get(1..).unwrap_or_default();
-            match &self.current.executed {
-                // the text of a statement that was prepared by name
-                Some(of_name) if executed(text, mode).is_some() => {
-                    shapes.note(database, of_name, mode)
-                }
-                _ => shapes.note(database, text, mode),
-            }
-        } else if let Some(text) = self.statements.text_of(payload) {
-            shapes.note(database, text, mode);
-        } else {
-            shapes.note_unread();
-        }
+        // in other character sets and modes a literal may look like a name
+        shapes.note(database, text, mode, |template| {
+            self.reads_names_of(template)
+        });
     }
 
     /// The text of the statement that the client's command is about, and its shape; of one among

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::lex::{Empty, LexMode, Lexer, Statements, unwrapped};
-use onionskin_plan::{Action, Doubt, Facts, Finds, Question, Refusal, errors};
+use onionskin_plan::{Action, Doubt, Facts, Finds, Question, Refusal, Template, errors};
 use onionskin_value::{Charset, Family};
 use onionskin_wire::Capabilities;
 
@@ -255,12 +255,17 @@ impl Session {
     /// them. Beyond ASCII that takes UTF-8: in latin1, for one, a byte of 0xA0 is a blank. In a
     /// text of several statements the names are not looked at yet.
     pub(crate) fn reads_names(&self) -> bool {
-        let key = &self.template.key;
+        self.reads_names_of(&self.template)
+    }
+
+    /// The same of another statement.
+    pub(crate) fn reads_names_of(&self, template: &Template) -> bool {
+        let key = &template.key;
         self.state.tracked
             && self.state.mode_is_read
             && match self.state.client_charset {
                 None => false,
-                Some(_) if self.template.multiple || key.is_ascii() => true,
+                Some(_) if template.multiple || key.is_ascii() => true,
                 Some(Charset::Utf8mb4 | Charset::Utf8mb3) => std::str::from_utf8(key).is_ok(),
                 Some(_) => false,
             }
