@@ -126,6 +126,18 @@ impl Kind {
         }
     }
 
+    /// Makes a data directory of its own for a server that a test starts by itself; false, with a
+    /// loud message, where it could not be installed.
+    pub fn make_data(self, data: &Path) -> bool {
+        if let Some(reason) = self.unavailable() {
+            let test = std::thread::current().name().unwrap_or("a test").to_owned();
+            announce(&format!("{test} ... skipped: MySQL is not there: {reason}"));
+            return false;
+        }
+        copy(&template(self), data);
+        true
+    }
+
     /// The program that runs it.
     pub fn server_program(self) -> PathBuf {
         match self {

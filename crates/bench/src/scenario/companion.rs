@@ -17,6 +17,11 @@ use crate::{
     server::{Address, Workshop},
 };
 
+/// How long a command may take to write what it has been given.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A command that has written nothing for so long has nothing more to write.
+const STILL: Duration = Duration::from_millis(300);
+
 /// A command of ours that follows the server, and where it writes.
 pub struct Companion {
     _running: Running,
@@ -55,8 +60,25 @@ impl Companion {
         })
     }
 
+    /// What it has written once it has taken in all that came before: the bytes that stand still,
+    /// waited for within ten seconds.
+    pub fn settled(&self) -> u64 {
+        let begin = Instant::now();
+        let mut bytes = self.bytes();
+        let mut since = Instant::now();
+        while (bytes == 0 || since.elapsed() < STILL) && begin.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(50));
+            let now = self.bytes();
+            if now != bytes {
+                bytes = now;
+                since = Instant::now();
+            }
+        }
+        bytes
+    }
+
     /// What it has written.
-    pub fn bytes(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         let mut open = vec![self.folder.clone()];
         let mut bytes = 0;
         while let Some(folder) = open.pop() {
@@ -74,7 +96,7 @@ impl Companion {
     /// Whether it follows: it has written more than before, within ten seconds.
     pub fn proof(&self, before: u64) -> Proof {
         let begin = Instant::now();
-        while self.bytes() <= before && begin.elapsed() < Duration::from_secs(10) {
+        while self.bytes() <= before && begin.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(50));
         }
         let grown = self.bytes().saturating_sub(before);

@@ -344,7 +344,7 @@ impl Experiment for LoadExperiment<'_> {
             pings.push(prove(place, ms, "before", &mut proofs)?);
         }
         let load = self.load(way, cell, self.extent.seconds);
-        let written = place.companion.as_ref().map(Companion::bytes);
+        let written = place.companion.as_ref().map(Companion::settled);
         let link = place.link.as_ref().map(LinkWatch::start);
         let watch = Watch::start(&place.server, way.relay.as_ref());
         let loaded = self.setting.driver.run(&way.address, &load, stop)?;
@@ -369,10 +369,12 @@ impl Experiment for LoadExperiment<'_> {
             });
             metrics.extend(seconds.map(|seconds| ("replica_catch_up_s".to_owned(), seconds)));
         }
+        proofs.extend(self.proofs(side, way, "after")?);
+        // Behind the proof that has the server end its file: before that, a short load may still
+        // lie in the command's buffers.
         if let (Some(companion), Some(before)) = (&place.companion, written) {
             proofs.push(companion.proof(before));
         }
-        proofs.extend(self.proofs(side, way, "after")?);
         metrics.extend(
             side.bytes_per_row
                 .map(|bytes| ("bytes_per_row".to_owned(), bytes)),
