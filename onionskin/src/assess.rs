@@ -8,7 +8,7 @@ use onionskin_assess::{
     document::Document,
     files,
     finding::State,
-    queries,
+    leaks, queries,
     server::{self, Request},
 };
 use onionskin_proxy::{Backend, BackendTls};
@@ -17,13 +17,15 @@ use serde::Serialize;
 
 use crate::{config_file::ConfigFile, error::CommandError, home, serve::parse_backend, tls};
 
-/// Say what still lies open on a server and around it, which columns hold personal data, and what
-/// an application needs of them
+mod apply;
+
+/// Say what still lies open on a server and around it, which columns hold personal data, what an
+/// application needs of them, and what that would leak
 ///
-/// Reads, judges and changes nothing, unless --plant is given. What this account may not see is
-/// told as not visible. The exit code is 0 if nothing is open and everything was visible, 1 if
-/// something is open, found or not visible, 2 if the arguments are wrong, 4 if the server cannot be
-/// asked.
+/// Reads, judges and changes nothing, unless --plant, --apply or --revert is given. What this
+/// account may not see is told as not visible. The exit code is 0 if nothing is open and everything
+/// was visible, 1 if something is open, found or not visible, 2 if the arguments are wrong, 4 if
+/// the server cannot be asked.
 #[derive(Args)]
 pub struct Assess {
     #[command(subcommand)]
@@ -35,7 +37,11 @@ enum What {
     Server(Box<AssessServer>),
     Data(AssessData),
     Queries(AssessQueries),
+    Leaks(AssessLeaks),
 }
+
+/// Rows of a hundred that an attacker knows, if nothing else is said.
+const HELD_APART: u8 = 50;
 
 /// How the server is reached, and where the report goes.
 #[derive(Args)]
@@ -61,7 +67,8 @@ struct Common {
 /// The server's files, logs, memory, keys, accounts, network, replicas, leftovers and backups
 ///
 /// On the server's own machine its files are looked at, too. Findings have stable codes, a severity
-/// with its reason, evidence, and what closes them.
+/// with its reason, evidence, and what closes them. With --apply the server's own encryption is
+/// turned on, with --revert off again.
 #[derive(Args)]
 struct AssessServer {
     #[command(flatten)]
@@ -72,18 +79,21 @@ struct AssessServer {
     /// Make this database, plant a text in it, look for the text in the server's files, and drop
     /// the database
     ///
-    /// The only option that writes. The database must not be there.
+    /// The database must not be there. With --apply the text is looked for before and behind, and
+    /// the database stays until everything is done.
     #[arg(long, value_name = "DATABASE")]
     plant: Option<String>,
     /// Look for the values of this file, one a line, in the server's files; they are never shown
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "change")]
     search: Option<PathBuf>,
     /// Look whether the files of this folder are sealed backups
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "change")]
     backups: Option<PathBuf>,
-    /// How many MiB of files are read in a second at most
+    /// How many MiB of files are read in a second at most, and of tables encrypted
     #[arg(long, value_name = "MIB", default_value = "200", value_parser = clap::value_parser!(u32).range(1..100_000))]
     pace: u32,
+    #[command(flatten)]
+    apply: apply::Apply,
 }
 
 /// Which columns of a database hold personal data in plain
@@ -140,6 +150,49 @@ struct AssessQueries {
     small: u64,
 }
 
+/// What protected columns would leak, by attacks on their own rows
+///
+/// Through the proxy, or on a table that is still plain, rows are read, sealed as they would be,
+/// and attacked with what an attacker may know; the report has the shares of rows and values that
+/// were recovered, and advice. Values are neither shown nor kept. With --as-server only what the
+/// server has is read, and no key is needed.
+#[derive(Args)]
+struct AssessLeaks {
+    #[command(flatten)]
+    common: Common,
+    /// The database
+    #[arg(long, value_name = "NAME")]
+    database: String,
+    /// One table of it [default: all]
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
+    /// What is attacked, such as "patients.age: eq range; note" [default: all columns, for all
+    /// that their types can have]
+    #[arg(long, value_name = "COLUMNS")]
+    columns: Option<String>,
+    /// The attacker knows the values of this file, one a line, as VALUE or VALUE,COUNT
+    #[arg(long, value_name = "FILE", group = "knowledge")]
+    aux: Option<PathBuf>,
+    /// The attacker knows the columns of this table, DATABASE.TABLE, that have the same names
+    #[arg(long, value_name = "TABLE", group = "knowledge")]
+    aux_table: Option<String>,
+    /// The attacker knows so many of a hundred rows, and the others are attacked [default: 50]
+    #[arg(long, value_name = "PERCENT", group = "knowledge", value_parser = clap::value_parser!(u8).range(1..100))]
+    held_apart: Option<u8>,
+    /// Read only what the server has
+    #[arg(long)]
+    as_server: bool,
+    /// How many rows of a table are read at most
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u32).range(2..1_000_001))]
+    rows: u32,
+    /// How often the attacks are played, each time under other keys and with other rows held apart
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..101))]
+    seeds: u32,
+    /// How many rows are read in a second at most
+    #[arg(long, value_name = "N", default_value = "100000", value_parser = clap::value_parser!(u32).range(20_000..10_000_001))]
+    pace: u32,
+}
+
 impl Assess {
     /// Looks, and prints what was found.
     pub fn run(self) -> Result<(), CommandError> {
@@ -147,6 +200,7 @@ impl Assess {
             What::Server(server) => server.run(),
             What::Data(data) => data.run(),
             What::Queries(queries) => queries.run(),
+            What::Leaks(leaks) => leaks.run(),
         }
     }
 }
@@ -219,7 +273,7 @@ impl Common {
 impl AssessServer {
     fn run(self) -> Result<(), CommandError> {
         let reached = self.common.reach()?;
-        let report = server::assess(&Request {
+        let request = Request {
             connect: reached.connect,
             address: reached.address,
             verified: reached.verified,
@@ -229,7 +283,16 @@ impl AssessServer {
             backups: self.backups,
             pace: self.pace,
             program: env!("CARGO_PKG_VERSION").into(),
-        })?;
+        };
+        if self.apply.is_asked() {
+            let report = self.apply.run(request, self.common.out.as_ref())?;
+            self.common.write(&report, &report.document())?;
+            return match report.dry_run || report.is_complete() {
+                true => Ok(()),
+                false => Err(CommandError::LiesOpen(report.summary())),
+            };
+        }
+        let report = server::assess(&request)?;
         self.common.write(&report, &report.document())?;
         match report.count(State::Open) + report.count(State::NotVisible) {
             0 => Ok(()),
@@ -270,6 +333,37 @@ impl AssessQueries {
             engine: !self.without_engine,
             like_index: self.like_index || reached.like_index,
             small: self.small,
+            program: env!("CARGO_PKG_VERSION").into(),
+        })?;
+        self.common.write(&report, &report.document())?;
+        match report.is_clean() {
+            true => Ok(()),
+            false => Err(CommandError::LiesOpen(report.summary())),
+        }
+    }
+}
+
+impl AssessLeaks {
+    fn run(self) -> Result<(), CommandError> {
+        let reached = self.common.reach()?;
+        let auxiliary = match (self.aux, self.aux_table, self.held_apart) {
+            (Some(file), _, _) => leaks::Auxiliary::File(file),
+            (_, Some(table), _) => leaks::Auxiliary::Table(table),
+            (_, _, Some(percent)) => leaks::Auxiliary::HeldApart(percent),
+            _ if self.as_server => leaks::Auxiliary::Nothing,
+            _ => leaks::Auxiliary::HeldApart(HELD_APART),
+        };
+        let report = leaks::assess(&leaks::Request {
+            connect: reached.connect,
+            address: reached.address,
+            database: self.database,
+            table: self.table,
+            columns: self.columns,
+            auxiliary,
+            as_server: self.as_server,
+            rows: self.rows,
+            seeds: self.seeds,
+            pace: self.pace,
             program: env!("CARGO_PKG_VERSION").into(),
         })?;
         self.common.write(&report, &report.document())?;

@@ -24,6 +24,9 @@ pub enum AssessError {
     /// What was asked for does not fit.
     #[error("{0}")]
     Request(String),
+    /// The server is in a state in which nothing (more) is changed.
+    #[error("{0}")]
+    State(String),
     /// The planted table could not be made, or not be removed.
     #[error("--plant: {0}")]
     Plant(String),

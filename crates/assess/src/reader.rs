@@ -39,6 +39,16 @@ pub enum Refusal {
     Other(String),
 }
 
+impl Refusal {
+    fn of(code: u16, message: &str) -> Self {
+        match code {
+            code if DENIED.contains(&code) => Self::Denied(shown(message)),
+            code if UNKNOWN.contains(&code) => Self::Unknown,
+            code => Self::Other(format!("{} (error {code})", shown(message))),
+        }
+    }
+}
+
 /// The connection.
 pub struct Reader {
     client: Client,
@@ -71,6 +81,36 @@ impl Reader {
         Ok(reader)
     }
 
+    /// For definitions that take hours. What they change is a server's own, so replicas are not
+    /// told.
+    pub fn connect_for_changes(options: &ConnectOptions) -> Result<Self, AssessError> {
+        let mut reader = Self::connect_for_writing(options)?;
+        match reader.client.family() {
+            Family::MariaDb => reader.must("SET SESSION max_statement_time = 0")?,
+            Family::MySql => {
+                reader.must("SET SESSION max_execution_time = 0, SESSION sql_log_bin = 0")?;
+            }
+        }
+        // Nobody may end the session because it waits for the next table.
+        reader.must("SET SESSION wait_timeout = 86400")?;
+        reader
+            .client
+            .set_read_timeout(None)
+            .map_err(AssessError::Server)?;
+        Ok(reader)
+    }
+
+    /// Runs a statement that must work.
+    pub fn must_run(&mut self, sql: &str) -> Result<(), AssessError> {
+        self.ask(sql)?.map(|_| ()).map_err(|refusal| {
+            let said = match refusal {
+                Refusal::Denied(said) | Refusal::Other(said) => said,
+                Refusal::Unknown => "the server does not know this statement".into(),
+            };
+            AssessError::State(format!("{}: {said}", shown(sql)))
+        })
+    }
+
     /// Whose server it is.
     pub fn family(&self) -> Family {
         self.client.family()
@@ -92,11 +132,25 @@ impl Reader {
     pub fn ask(&mut self, sql: &str) -> Result<Result<Answer, Refusal>, AssessError> {
         match self.client.run(sql) {
             Ok(answer) => Ok(Ok(answer)),
-            Err(ClientError::Server { code, message }) => Ok(Err(match code {
-                code if DENIED.contains(&code) => Refusal::Denied(shown(&message)),
-                code if UNKNOWN.contains(&code) => Refusal::Unknown,
-                code => Refusal::Other(format!("{} (error {code})", shown(&message))),
-            })),
+            Err(ClientError::Server { code, message }) => Ok(Err(Refusal::of(code, &message))),
+            Err(error) => Err(AssessError::Broken(error)),
+        }
+    }
+
+    /// Hands rows out as they come, one at a time in memory. How many there are is for the
+    /// statement to bound.
+    pub fn each(
+        &mut self,
+        sql: &str,
+        mut each: impl FnMut(&[Option<&[u8]>]),
+    ) -> Result<Result<(), Refusal>, AssessError> {
+        let done = self.client.each_row(sql, |cells| {
+            each(cells);
+            Ok::<(), ClientError>(())
+        });
+        match done {
+            Ok(()) => Ok(Ok(())),
+            Err(ClientError::Server { code, message }) => Ok(Err(Refusal::of(code, &message))),
             Err(error) => Err(AssessError::Broken(error)),
         }
     }
@@ -111,6 +165,13 @@ impl Reader {
                 .collect()
         };
         Ok(self.ask(sql)?.map(rows))
+    }
+
+    /// The server's version; empty if it does not say.
+    pub fn version(&mut self) -> Result<String, AssessError> {
+        let rows = self.rows("SELECT VERSION()")?.unwrap_or_default();
+        let version = rows.into_iter().flatten().flatten().next();
+        Ok(version.unwrap_or_default())
     }
 
     /// Rows, made harmless.

@@ -85,14 +85,13 @@ pub(crate) fn toml_key(name: &str) -> String {
 
 impl DataReport {
     pub(super) fn new(request: &Request, reader: &mut Reader) -> Result<Self, AssessError> {
-        let version = reader.rows("SELECT VERSION()")?.unwrap_or_default();
-        let version = version.into_iter().flatten().flatten().next();
+        let server = reader.version()?;
         Ok(Self {
             format: FORMAT.into(),
             version: VERSION,
             made: chrono::Utc::now().format("%Y-%m-%dT%H:%M:%SZ").to_string(),
             onionskin: request.program.clone(),
-            server: version.unwrap_or_default(),
+            server,
             address: request.address.clone(),
             database: crate::text::shown(&request.database),
             tables: 0,

@@ -82,8 +82,7 @@ pub fn assess(request: &Request) -> Result<QueriesReport, AssessError> {
     };
     let grams = request.like_index || schema.family == Family::MySql;
     load_outside(&mut reader, &mut schema, &shapes)?;
-    let version = reader.rows("SELECT VERSION()")?.unwrap_or_default();
-    let version = version.into_iter().flatten().flatten().next();
+    let server = reader.version()?;
 
     let mut judge = Judge::new(&schema, request.engine, request.small, grams);
     let chosen = columns::choose(&mut judge, &wanted);
@@ -104,7 +103,7 @@ pub fn assess(request: &Request) -> Result<QueriesReport, AssessError> {
         version: VERSION,
         made: chrono::Utc::now().format("%Y-%m-%dT%H:%M:%SZ").to_string(),
         onionskin: request.program.clone(),
-        server: version.unwrap_or_default(),
+        server,
         address: request.address.clone(),
         database: shown(&request.database),
         source: sources.join(", "),

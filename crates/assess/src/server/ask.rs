@@ -167,7 +167,8 @@ fn rights(reader: &mut Reader, sees_accounts: bool) -> Result<Rights, AssessErro
     })
 }
 
-fn tablespaces(reader: &mut Reader) -> Asked<Vec<Tablespace>> {
+/// Files of InnoDB's.
+pub(crate) fn tablespaces(reader: &mut Reader) -> Asked<Vec<Tablespace>> {
     let needs = "GRANT PROCESS ON *.*";
     if reader.family() == Family::MySql {
         let sql = format!(

@@ -14,17 +14,24 @@ mod names;
 mod plant;
 mod report;
 mod request;
-mod search;
+pub(crate) mod search;
 
 use crate::AssessError;
 
+pub(crate) use ask::tablespaces;
 pub use report::{FORMAT, ServerReport, VERSION};
 pub use request::Request;
 
-/// Looks at everything, and judges.
-pub fn assess(request: &Request) -> Result<ServerReport, AssessError> {
+/// What is known of a server and of its machine.
+pub(crate) fn look(request: &Request) -> Result<facts::Facts, AssessError> {
     let mut facts = ask::facts(&request.connect, request.verified)?;
     facts.machine = machine::look(request, &facts)?;
+    Ok(facts)
+}
+
+/// Looks at everything, and judges.
+pub fn assess(request: &Request) -> Result<ServerReport, AssessError> {
+    let mut facts = look(request)?;
     let needs_machine = request.plant.is_some() || request.search.is_some();
     if let (true, Err(needs)) = (needs_machine, &facts.machine) {
         return Err(AssessError::Request(format!(

@@ -31,7 +31,7 @@ const MAX_HITS: usize = 10_000;
 const PIECE: usize = 1 << 20;
 
 /// What to look for.
-pub(super) struct Texts {
+pub(crate) struct Texts {
     /// Each with what it is called.
     texts: Vec<(String, Vec<u8>)>,
     left_out: Vec<String>,
@@ -39,11 +39,16 @@ pub(super) struct Texts {
 
 impl Texts {
     /// One text, under a name.
-    pub(super) fn one(name: &str, text: &str) -> Self {
+    pub(crate) fn one(name: &str, text: &str) -> Self {
         Self {
             texts: vec![(name.to_owned(), text.as_bytes().to_vec())],
             left_out: Vec::new(),
         }
+    }
+
+    /// Another one.
+    pub(crate) fn and(&mut self, name: &str, text: &str) {
+        self.texts.push((name.to_owned(), text.as_bytes().to_vec()));
     }
 
     /// One a line.
@@ -96,7 +101,7 @@ impl Texts {
 }
 
 /// Looks for them in the data directory, and in the logs that lie outside of it.
-pub(super) fn search(texts: &Texts, facts: &Facts, pace: u32) -> Result<Searched, AssessError> {
+pub(crate) fn search(texts: &Texts, facts: &Facts, pace: u32) -> Result<Searched, AssessError> {
     let Ok(machine) = &facts.machine else {
         return Err(AssessError::Request(
             "the server's files are not here".into(),
