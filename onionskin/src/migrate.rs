@@ -52,6 +52,10 @@ pub struct Migrate {
     /// Environment variable that holds its password; no password if it is not set
     #[arg(long, value_name = "NAME", default_value = "ONIONSKIN_PASSWORD")]
     password_env: String,
+    /// A node of the server's Galera cluster, with the same account: host:port. Once for every
+    /// node, where neither the configuration's backend names all of them nor the cluster itself
+    #[arg(long = "node", value_name = "ADDR")]
+    nodes: Vec<String>,
     #[command(flatten)]
     pace: Pace,
     /// Whether to switch tables as soon as everything is ready; if postponed, --resume does it
@@ -229,6 +233,7 @@ impl Migrate {
                 .pace
                 .limits(|address| self.login(file.as_ref(), address))?,
             login,
+            nodes: self.nodes(file.as_ref())?,
             database,
             table: name,
             keys,
@@ -301,6 +306,18 @@ impl Migrate {
             }
         };
         Ok((file, backend))
+    }
+
+    /// All nodes of a cluster, if somebody names them.
+    fn nodes(&self, file: Option<&ConfigFile>) -> Result<Vec<Login>, CommandError> {
+        let given = self.nodes.iter().map(|address| parse_backend(address));
+        let given: Vec<Backend> = given.collect::<Result<_, _>>()?;
+        let listed = file.iter().flat_map(|file| file.nodes().cloned());
+        let nodes = match given.is_empty() {
+            true => listed.collect(),
+            false => given,
+        };
+        nodes.iter().map(|node| self.login(file, node)).collect()
     }
 
     fn login(&self, file: Option<&ConfigFile>, backend: &Backend) -> Result<Login, CommandError> {
@@ -446,7 +463,8 @@ fn print_done(job: &Job, done: &Done, time: Duration) {
     );
     print_begun(done);
     match &done.switched {
-        None if done.old.is_none() => {
+        // who goes on behind the switch may have dropped the old table
+        None if done.old.is_none() && !job.switch => {
             let id = done.begun.as_ref().map(|begun| begun.id.as_str());
             let id = printable(id.unwrap_or_default());
             println!(
@@ -455,8 +473,12 @@ fn print_done(job: &Job, done: &Done, time: Duration) {
         }
         None => println!("the tables had been switched"),
         Some(switched) => {
+            let what = match switched.nameless {
+                true => "there was no table of the name",
+                false => "statements on the table waited",
+            };
             println!(
-                "switched: statements on the table waited for at most {:.1} ms (attempt {})",
+                "switched: {what} for at most {:.1} ms (attempt {})",
                 switched.stall.as_secs_f64() * 1e3,
                 switched.attempts
             );

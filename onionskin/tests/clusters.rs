@@ -14,6 +14,8 @@ mod failover;
 mod guarded;
 #[path = "clusters/load.rs"]
 mod load;
+#[path = "clusters/migrations.rs"]
+mod migrations;
 #[path = "clusters/rows.rs"]
 mod rows;
 
@@ -69,6 +71,27 @@ fn statements_are_the_same_everywhere(topology: Topology) {
     definitions::beside_other_sessions(&mut guarded);
     definitions::made_on_one_node_alone(&mut guarded);
     definitions::that_need_a_lock(&mut guarded);
+    if topology == Topology::MultiPrimary {
+        migrations::are_refused(&mut guarded);
+    }
+    guarded.conclude();
+}
+
+#[test]
+fn tables_are_migrated_on_galera() {
+    let Some(mut guarded) = Guarded::start(Topology::Galera) else {
+        return;
+    };
+    migrations::of_what_does_not_suit(&mut guarded);
+    migrations::beside_writers_at_all_nodes(&mut guarded);
+    migrations::wait_for_snapshots_of_other_nodes(&mut guarded);
+    migrations::that_are_killed(&mut guarded);
+    migrations::whose_network_fails(&mut guarded);
+    migrations::whose_name_is_taken(&mut guarded);
+    if long_run() {
+        migrations::while_a_node_leaves(&mut guarded);
+        migrations::by_two_processes(&mut guarded);
+    }
     guarded.conclude();
 }
 

@@ -5,6 +5,7 @@ use onionskin_rowstream::session::Session;
 use onionskin_schema::identifier;
 
 use crate::error::{MigrateError, Result};
+use crate::everywhere::put_back;
 use crate::facts;
 use crate::foreign_keys::Moment;
 use crate::job::Job;
@@ -24,7 +25,7 @@ impl Job {
     fn undo(&self, mut control: Session) -> Result<Vec<String>> {
         let names = Names::of(&self.table);
         self.must_be_begun(&mut control, &names)?;
-        self.lock_out_others(&mut control)?;
+        let others = self.lock_out_others(&mut control)?;
         let checkpoint = self.checkpoint(&names);
         // A damaged or forged checkpoint is no reason to keep it. Nothing is read or written here
         // but names.
@@ -33,6 +34,10 @@ impl Job {
         let state = found.and_then(|found| found.state.filter(|_| is_ours(found.untrusted)));
         if state.as_ref().is_some_and(is_reverse) {
             return Err(switched_already(&self.table));
+        }
+        let id = state.as_ref().map_or("", |state| &state.id);
+        if others.is_cluster() {
+            put_back(&mut control, id, &self.table, &names)?;
         }
         let is_switched = is_switched(&mut control, &names, state.as_ref())?;
         let mut told = Vec::new();

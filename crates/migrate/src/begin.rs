@@ -13,6 +13,7 @@ use onionskin_value::Family;
 
 use crate::abort::clean_up;
 use crate::begun::Begun;
+use crate::cluster;
 use crate::consent::Consent;
 use crate::definition::{self, Planned};
 use crate::done::Done;
@@ -65,7 +66,7 @@ impl Job {
     ) -> Result<Done> {
         let (family, old) = self.inspected(&mut control)?;
         let names = Names::of(&self.table);
-        self.lock_out_others(&mut control)?;
+        let others = self.lock_out_others(&mut control)?;
         let is_again = again.is_some();
         self.must_be_the_first(&mut control, &names, is_again)?;
         let planned = definition::statements(&old, &names, operation, self.keys.as_ref(), family)?;
@@ -76,6 +77,7 @@ impl Job {
         self.must_be_followed(&moves)?;
         moves.must_be_permitted(&mut control)?;
         moves.must_be_alone(&mut control)?;
+        cluster::must_suit(&mut control, &state, &old, self.reverse)?;
         must_stay_plain(&mut control, &state, operation, &old)?;
         self.triggers(&state, &names)
             .must_have_names(&mut control)?;
@@ -104,7 +106,7 @@ impl Job {
             }
         }
         checkpoint.write(&mut control, &state)?;
-        self.go_on(control, family, state, progress)
+        self.go_on(control, others, family, state, progress)
     }
 
     /// The server's family and the table, of which all of it can be done.
@@ -210,6 +212,9 @@ impl Job {
         } = *making;
         definition::create(control, old, names, &planned.statements, operation)?;
         let new = self.facts(control, &names.new)?;
+        if cluster::is_galera(control)? && !cluster::has_primary_key(&new.definition) {
+            return Err(cluster::without_primary_key(&new));
+        }
         let modified = operation.modified()?;
         let new = Known::made(new, planned.physical.as_ref(), old, &modified, family)?;
         let dropped = operation.dropped();
@@ -263,10 +268,12 @@ impl Job {
         self.must_be_followed(&moves)?;
         moves.must_be_permitted(&mut control)?;
         moves.must_be_alone(&mut control)?;
+        cluster::must_suit(&mut control, &state, &old, self.reverse)?;
         must_stay_plain(&mut control, &state, operation, &old)?;
         self.triggers(&state, &names)
             .must_have_names(&mut control)?;
         let beside = self.named_elsewhere(&mut control, operation, &old)?;
+        let is_everywhere = cluster::is_galera(&mut control)?;
         let mut lines: Vec<String> = beside
             .iter()
             .map(|told| format!("-- Note: {told}"))
@@ -281,15 +288,18 @@ impl Job {
             ),
             None => "-- 2. There is no key to copy by.".into(),
         });
+        let renames = [(&self.table, &names.old), (&names.new, &self.table)]
+            .map(|(from, to)| format!("{} TO {}", identifier(from), identifier(to)));
+        if is_everywhere {
+            lines.push(
+                "-- 3. On all nodes the old table loses its name, and the new one gets it:".into(),
+            );
+            lines.extend(renames.map(|rename| format!("RENAME TABLE {rename}")));
+            return Ok(lines);
+        }
         lines.push("-- 3. Under a lock the new table takes the old one's place:".into());
         lines.extend(moves.statements());
-        lines.push(format!(
-            "RENAME TABLE {} TO {}, {} TO {}",
-            identifier(&self.table),
-            identifier(&names.old),
-            identifier(&names.new),
-            identifier(&self.table)
-        ));
+        lines.push(format!("RENAME TABLE {}", renames.join(", ")));
         let triggers = self.triggers(&state, &names);
         lines.extend(triggers.plan());
         Ok(lines)

@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use crate::brake::Brake;
 use crate::conflict::{conflict, explained, is_duplicate};
 use crate::error::{MigrateError, Result};
+use crate::others::Others;
 use crate::phase::{CHECK, COPY, is_reverse};
 use crate::preflight::{self, log_end};
 use crate::progress::{COMPARING, COPYING, Progress};
@@ -57,11 +58,15 @@ pub(crate) struct Engine {
     pub sessions: Vec<Session>,
     pub throttle: Throttle,
     pub brake: Brake,
+    /// The other nodes of a cluster.
+    pub others: Others,
     /// Whether writers may be held back.
     pub may_brake: bool,
     pub progress: Progress,
     /// Set when the rename of the tables has come through the binary log.
     pub renamed: bool,
+    /// The text of a rename of ours that is waited for, where it is none of both tables at once.
+    pub awaited: Option<String>,
     /// Whether views, triggers or routines lead to the table, and when that was asked.
     pub led_to: Option<(Instant, bool)>,
     /// Whether there may be snapshots that have seen a part of what was written at once.
@@ -87,6 +92,14 @@ impl Engine {
     /// that session, the checkpoint, what it should say, and the end of what was delivered.
     pub fn end(self) -> (Session, Checkpoint, State, String) {
         (self.control, self.checkpoint, self.state, self.position)
+    }
+
+    /// Takes the other nodes of a cluster in, if there is one. Their writers cannot be held back by
+    /// a lock, and they say themselves when they cannot follow.
+    pub fn join(&mut self, others: Others) {
+        self.may_brake &= !others.is_cluster();
+        self.throttle.heed_flow_control(others.is_cluster());
+        self.others = others;
     }
 
     /// Reads the binary log up to a mark that is written now. Afterwards every change that was
@@ -188,6 +201,10 @@ impl Engine {
 
     /// A definition, or a change of rows that came as a statement.
     fn statement(&mut self, database: &str, sql: &str) -> Result<()> {
+        if self.awaited.as_deref() == Some(sql) {
+            self.renamed = true;
+            return Ok(());
+        }
         let tables = Tables {
             database: &self.route.database,
             table: &self.route.source,

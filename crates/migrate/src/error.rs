@@ -97,6 +97,19 @@ pub enum MigrateError {
         "the table cannot be switched: {0}; nothing is lost: mend it and --resume, or give it up with --abort"
     )]
     CannotSwitch(String),
+    /// Between two renames nothing could be done any more.
+    #[error(
+        "{table} was renamed to {old}, and there is no table {table} now, because the server could not be reached or does not give the name \
+         back ({reason}): no row is lost; --resume and --abort give the table its name back"
+    )]
+    Nameless {
+        /// The table.
+        table: String,
+        /// What it is called meanwhile.
+        old: String,
+        /// What happened last.
+        reason: String,
+    },
     /// Another migration of this table runs.
     #[error(
         "another process is migrating {0}, or its sessions have not ended yet: try again in a moment"

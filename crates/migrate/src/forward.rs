@@ -9,6 +9,7 @@ use onionskin_rowstream::session::Session;
 use onionskin_schema::{Pins, identifier};
 use onionskin_value::Family;
 
+use crate::cluster;
 use crate::definition;
 use crate::done::{Done, plaintext_logs};
 use crate::engine::Engine;
@@ -20,6 +21,7 @@ use crate::imprint::{Known, made};
 use crate::job::Job;
 use crate::locks::free_number;
 use crate::operation::Operation;
+use crate::others::Others;
 use crate::phase::{COPY, REVERSE, SWITCH};
 use crate::preflight::{self, Names};
 use crate::prepared;
@@ -33,6 +35,7 @@ impl Job {
     pub(crate) fn go_on(
         &self,
         mut control: Session,
+        others: Others,
         family: Family,
         mut state: State,
         progress: &Progress,
@@ -76,6 +79,7 @@ impl Job {
         let original = state.original.clone();
         let noted = state.clone();
         let mut engine = self.engine(control, sessions, route, checkpoint, state, progress)?;
+        engine.join(others);
         let old_snapshots = self.copy_and_compare(&mut engine, &made)?;
         if !self.switch {
             engine.round()?;
@@ -86,6 +90,7 @@ impl Job {
         let register = |session: &mut Session| self.register(session, free_number());
         let switched = Switch {
             login: &self.login,
+            database: &self.database,
             names: &names,
             family,
             phase: SWITCH,
@@ -108,6 +113,7 @@ impl Job {
                 "its definition is another one".into(),
             ));
         }
+        cluster::must_suit(control, state, &old, state.reverse)?;
         let old = Known::noted(old, &state.original)?;
         self.must_be_pinned(&[&old.logical])?;
         preflight::check_table(control, &old)?;

@@ -7,6 +7,7 @@ use onionskin_rowstream::checkpoint::{Checkpoint, Imprint};
 use onionskin_rowstream::session::{Login, Session};
 use onionskin_schema::{PinnedTable, identifier};
 
+use crate::cluster;
 use crate::consent::Consent;
 use crate::definition::Keys;
 use crate::error::{MigrateError, Result};
@@ -20,6 +21,9 @@ use crate::throttle::Limits;
 pub struct Job {
     /// The server, and an account that may do all of this.
     pub login: Login,
+    /// The nodes of its Galera cluster, itself or not among them; none where the server knows their
+    /// addresses.
+    pub nodes: Vec<Login>,
     /// The table's database.
     pub database: String,
     /// The table.
@@ -67,6 +71,7 @@ impl Job {
         control
             .run(&format!("USE {}", identifier(&self.database)))
             .map_err(MigrateError::sql("opening the database"))?;
+        cluster::catch_up(&mut control)?;
         Ok(control)
     }
 

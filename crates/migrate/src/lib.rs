@@ -28,6 +28,7 @@
 //! | `statement` | what a statement in the binary log means |
 //! | `snapshots` | transactions that would see a part of the rows |
 //! | `switch` | the last moment |
+//! | `cluster`, `others`, `everywhere` | Galera: what its nodes must be like; the other ones; the last moment there |
 //! | `stragglers` | what was written to the old table behind it |
 //! | `foreign_keys`, `foreign_catalog`, `foreign_mending`, `neighbours` | keys of the table and to it, which change places with it |
 //! | `triggers`, `trigger_catalog`, `trigger_reach`, `trigger_text` | triggers, which go with it |
@@ -40,12 +41,14 @@ mod abort;
 mod begin;
 mod begun;
 mod brake;
+mod cluster;
 mod conflict;
 mod consent;
 mod definition;
 mod done;
 mod engine;
 mod error;
+mod everywhere;
 mod facts;
 mod foreign_catalog;
 mod foreign_keys;
@@ -57,6 +60,7 @@ mod locks;
 mod modify;
 mod neighbours;
 mod operation;
+mod others;
 mod phase;
 mod pinned;
 mod preflight;

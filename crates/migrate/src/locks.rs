@@ -4,6 +4,7 @@ use onionskin_rowstream::session::Session;
 
 use crate::error::{MigrateError, Result};
 use crate::job::Job;
+use crate::others::Others;
 
 /// Most threads.
 pub const MAX_THREADS: usize = 32;
@@ -11,9 +12,16 @@ pub const MAX_THREADS: usize = 32;
 const OTHER_SESSIONS: usize = 3;
 
 impl Job {
+    /// Holds named locks until the session ends, on all nodes of a cluster as long as what is
+    /// returned is kept.
+    pub(crate) fn lock_out_others(&self, control: &mut Session) -> Result<Others> {
+        self.lock_out(control)?;
+        Others::of(self, control)
+    }
+
     /// Holds named locks until the session ends. Every session of a migration holds one: after a
     /// kill, statements of its sessions may still run, and whoever goes on must wait for their end.
-    pub(crate) fn lock_out_others(&self, control: &mut Session) -> Result<()> {
+    pub(crate) fn lock_out(&self, control: &mut Session) -> Result<()> {
         for number in (0..MAX_THREADS + OTHER_SESSIONS).rev() {
             let got = control.text(&format!(
                 "SELECT GET_LOCK('{}', 15)",

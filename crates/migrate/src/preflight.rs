@@ -10,6 +10,7 @@ use onionskin_rowstream::key::KeyDefinition;
 use onionskin_rowstream::session::{Login, NamedRow, Session};
 use onionskin_value::Family;
 
+use crate::cluster;
 use crate::error::{MigrateError, Result};
 use crate::facts::{Facts, OF_TABLE, PhysicalColumn, name_literal, names_table};
 use crate::statement::{Token, read};
@@ -105,19 +106,7 @@ pub fn check_log(
             )));
         }
     }
-    let cluster = session
-        .named("SHOW GLOBAL VARIABLES LIKE 'wsrep_on'")
-        .map_err(&doing)?;
-    if cluster
-        .iter()
-        .flatten()
-        .any(|(_, value)| value.as_deref() == Some("ON"))
-    {
-        return Err(refused(
-            "the server belongs to a Galera cluster, where tables cannot be locked: not supported"
-                .into(),
-        ));
-    }
+    cluster::check(session)?;
     if family == Family::MySql {
         let several = session
             .text(

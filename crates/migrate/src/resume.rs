@@ -8,6 +8,7 @@ use onionskin_value::Family;
 use crate::begun::Begun;
 use crate::done::Done;
 use crate::error::{MigrateError, Result};
+use crate::everywhere::put_back;
 use crate::facts;
 use crate::foreign_keys::Moment;
 use crate::imprint::made;
@@ -30,7 +31,7 @@ impl Job {
         let family = facts::family(&mut control)?;
         let names = Names::of(&self.table);
         self.must_be_begun(&mut control, &names)?;
-        self.lock_out_others(&mut control)?;
+        let others = self.lock_out_others(&mut control)?;
         let checkpoint = self.checkpoint(&names);
         let Some(state) = checkpoint.read(&mut control)? else {
             // Killed in the first moment: nothing else was made.
@@ -41,7 +42,13 @@ impl Job {
         };
         self.must_be_meant(&state)?;
         progress.note(format!("going on with {}", Begun::of(&state)?));
-        must_be_of_this_server(&mut control, &state)?;
+        let is_elsewhere = is_elsewhere(&mut control, &state)?;
+        if is_elsewhere && !others.is_cluster() {
+            return Err(began_elsewhere(&mut control, &state)?);
+        }
+        if others.is_cluster() && put_back(&mut control, &state.id, &self.table, &names)? {
+            progress.note(format!("{} has its name back", self.table));
+        }
         if is_reverse(&state) {
             return self.resume_reverse(control, family, state, progress);
         }
@@ -55,11 +62,19 @@ impl Job {
             )));
         }
         drop_sentry(&mut control, &names)?;
-        if state.phase == PREPARE {
+        if is_elsewhere && state.phase != PREPARE {
+            progress.note(
+                "the binary log that was read is another node's, or the node was started anew since: \
+                 rows are copied from the beginning"
+                    .into(),
+            );
+        }
+        if is_elsewhere || state.phase == PREPARE {
+            drop(others);
             return self.begin_again(control, state, progress);
         }
         preflight::check_log(&self.login, &mut control, &self.database, family)?;
-        self.go_on(control, family, state, progress)
+        self.go_on(control, others, family, state, progress)
     }
 
     /// After the tables were switched by a process that was killed then.
@@ -113,17 +128,18 @@ impl Job {
     }
 }
 
-/// An error if the position of a checkpoint is one in another server's binary log. A way back that
-/// has begun there goes on with a comparison.
-fn must_be_of_this_server(control: &mut Session, state: &State) -> Result<()> {
-    let here = control.identity()?;
-    let is_elsewhere = !state.server.is_empty() && state.server != here;
-    if is_elsewhere && !is_reverse(state) {
-        return Err(MigrateError::Request(format!(
-            "the migration began on another server ({}, this is {here}), whose binary log is not this one's: \
-             clean up with --abort and begin again",
-            state.server
-        )));
-    }
-    Ok(())
+/// Whether the position of a checkpoint is one in another server's binary log. A way back that has
+/// begun there goes on with a comparison.
+fn is_elsewhere(control: &mut Session, state: &State) -> Result<bool> {
+    let is_here = state.server.is_empty() || state.server == control.identity()?;
+    Ok(!is_here && !is_reverse(state))
+}
+
+fn began_elsewhere(control: &mut Session, state: &State) -> Result<MigrateError> {
+    Ok(MigrateError::Request(format!(
+        "the migration began on another server ({}, this is {}), whose binary log is not this one's: \
+         clean up with --abort and begin again",
+        state.server,
+        control.identity()?
+    )))
 }

@@ -249,6 +249,7 @@ impl Job {
         let register = |session: &mut Session| self.register(session, free_number());
         let switched = Switch {
             login: &self.login,
+            database: &self.database,
             names: &names,
             family,
             phase: ROLL_BACK,

@@ -15,6 +15,7 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::job::Job;
 use crate::locks::MAX_THREADS;
+use crate::others::Others;
 use crate::preflight::server_id;
 use crate::progress::Progress;
 use crate::throttle::Throttle;
@@ -65,6 +66,7 @@ impl Job {
             throttle: Throttle::new(self.limits.clone(), !state.copied)?,
             brake: Brake::new(&self.login, &self.database, &self.table)?,
             may_brake: true,
+            others: Others::default(),
             route,
             checkpoint,
             state,
@@ -73,6 +75,7 @@ impl Job {
             sessions,
             progress: progress.clone(),
             renamed: false,
+            awaited: None,
             led_to: None,
             is_torn: false,
             one_transaction: ONE_TRANSACTION,

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use onionskin_rowstream::session::Session;
 
+use crate::cluster::catch_up;
 use crate::engine::Engine;
 use crate::error::{MigrateError, Result};
 
@@ -56,6 +57,8 @@ pub(crate) struct Snapshots {
 
 /// One of them.
 struct Transaction {
+    /// The node of a cluster; empty for the one that the migration works at.
+    node: String,
     /// Its session's number.
     session: String,
     /// What tells it from others of its session, but for those that began in the same second where
@@ -70,7 +73,8 @@ struct Transaction {
 impl Transaction {
     /// Whether both may be the same, seen at two times.
     fn may_have_become(&self, later: &Self) -> bool {
-        self.session == later.session
+        self.node == later.node
+            && self.session == later.session
             && self.mark == later.mark
             && (self.number.is_none() || self.number == later.number)
     }
@@ -87,18 +91,32 @@ impl Snapshots {
             true => OF_PERFORMANCE_SCHEMA,
             false => OF_INNODB,
         };
-        if !is_kept {
+        engine.others.renew(&mut engine.control)?;
+        if !is_kept || engine.others.is_cluster() {
             // The first read may give what somebody else has read a moment before.
-            Self::of_list(&mut engine.control, list)?;
+            Self::of_all(engine, list)?;
             go_on(engine)?;
         }
         // What was written at once before this list was made is seen in part by none but those in
         // it.
         engine.is_torn = false;
-        Self::of_list(&mut engine.control, list)
+        Self::of_all(engine, list)
     }
 
-    fn of_list(session: &mut Session, list: &'static str) -> Result<Self> {
+    /// Those of all nodes. The others have by then what was written here.
+    fn of_all(engine: &mut Engine, list: &'static str) -> Result<Self> {
+        let mut all = Self::of_list(&mut engine.control, "", list)?;
+        for (node, session) in engine.others.sessions() {
+            catch_up(session)?;
+            all.extend(Self::of_list(session, node, OF_INNODB)?);
+        }
+        Ok(Self {
+            list,
+            transactions: all,
+        })
+    }
+
+    fn of_list(session: &mut Session, node: &str, list: &str) -> Result<Vec<Transaction>> {
         let rows = session
             .texts(list)
             .map_err(MigrateError::sql("reading the list of transactions"))?;
@@ -106,6 +124,7 @@ impl Snapshots {
             row.get(at).cloned().flatten().unwrap_or_default()
         };
         let transaction = |row| Transaction {
+            node: node.to_owned(),
             session: cell(row, 0),
             mark: cell(row, 1),
             since: cell(row, 2),
@@ -114,10 +133,7 @@ impl Snapshots {
                 .ok()
                 .filter(|number| (1..=LONGEST_NUMBER).contains(number)),
         };
-        Ok(Self {
-            list,
-            transactions: rows.iter().map(transaction).collect(),
-        })
+        Ok(rows.iter().map(transaction).collect())
     }
 
     /// Waits until none of them is left; changes are written meanwhile.
@@ -125,7 +141,7 @@ impl Snapshots {
         let begun = Instant::now();
         let mut is_said = false;
         loop {
-            let now = Self::of_list(&mut engine.control, self.list)?.transactions;
+            let now = Self::of_all(engine, self.list)?.transactions;
             self.transactions
                 .retain(|one| now.iter().any(|other| one.may_have_become(other)));
             let Some(Transaction { session, since, .. }) = self.transactions.first() else {
@@ -167,6 +183,7 @@ mod tests {
 
     fn seen(session: &str, mark: &str, number: Option<u64>) -> Transaction {
         Transaction {
+            node: String::new(),
             session: session.into(),
             mark: mark.into(),
             since: mark.into(),

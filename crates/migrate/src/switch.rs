@@ -46,16 +46,18 @@ const ATTEMPTS: u32 = 20;
 /// How long the application may be held up by an attempt that waits for a long transaction.
 const LOCK_WAIT_SECONDS: u32 = 2;
 /// How long everything under the lock may take.
-const LONGEST_HOLD: Duration = Duration::from_secs(3);
+pub(crate) const LONGEST_HOLD: Duration = Duration::from_secs(3);
 /// How much may be left to write under the lock.
 const FEW_ROWS: u64 = 500;
 /// And how many keys at most: what one session writes in much less than [`LONGEST_HOLD`].
-const MAX_UNDER_LOCK: usize = 5_000;
+pub(crate) const MAX_UNDER_LOCK: usize = 5_000;
 /// How many rows are written in one transaction while snapshots end.
 const MAX_WHOLE: usize = 50_000;
 /// How long the rename may take to come through the binary log when nothing else comes. A stream
 /// that breaks is made again within a minute.
 const REPORT: Duration = Duration::from_secs(90);
+/// For how long writers are run after that cannot be held back.
+const LONGEST_PURSUIT: Duration = Duration::from_secs(600);
 /// How fast a round must be before the lock is asked for.
 const SHORT_ROUND: Duration = Duration::from_millis(150);
 
@@ -74,6 +76,8 @@ pub struct Switched {
     /// From the request of the lock to its release: for how long statements on the table waited, at
     /// most.
     pub stall: Duration,
+    /// On a cluster: there was no table of the name for that time.
+    pub nameless: bool,
     /// How often it was tried.
     pub attempts: u32,
     /// What was found in the binary log between the last mark and the rename.
@@ -83,6 +87,7 @@ pub struct Switched {
 /// Everything that the switch needs beside the engine.
 pub(crate) struct Switch<'a> {
     pub login: &'a Login,
+    pub database: &'a str,
     pub names: &'a Names,
     pub family: Family,
     /// What the checkpoint says meanwhile.
@@ -108,7 +113,7 @@ struct Renamer {
     holding: Vec<(String, Session)>,
 }
 
-enum Attempt {
+pub(crate) enum Attempt {
     Done(Duration),
     Again(String),
     /// It would fail again.
@@ -136,7 +141,11 @@ impl Switch<'_> {
         for attempt in 1..=ATTEMPTS {
             catch_up(engine)?;
             outlive_snapshots(engine)?;
-            match self.attempt(engine, &mut is_explicit)? {
+            let attempted = match engine.others.is_cluster() {
+                true => self.attempt_everywhere(engine)?,
+                false => self.attempt(engine, &mut is_explicit)?,
+            };
+            match attempted {
                 Attempt::Done(stall) => {
                     // On MariaDB the locks are given back before the rename takes them.
                     let table = &engine.route.source;
@@ -145,6 +154,7 @@ impl Switch<'_> {
                     let stragglers = self.stragglers(engine)?;
                     return Ok(Switched {
                         stall,
+                        nameless: engine.others.is_cluster(),
                         attempts: attempt,
                         stragglers,
                     });
@@ -185,7 +195,7 @@ impl Switch<'_> {
         Ok(())
     }
 
-    fn session(&self, engine: &Engine) -> Result<Session> {
+    pub(crate) fn session(&self, engine: &Engine) -> Result<Session> {
         let mut session = self.bare_session()?;
         (self.register)(&mut session)?;
         engine.route.prepare(&mut session)?;
@@ -203,7 +213,7 @@ impl Switch<'_> {
     }
 
     /// An error if a table is not the one that goes (0) or comes (1).
-    fn must_be(
+    pub(crate) fn must_be(
         &self,
         session: &mut Session,
         database: &str,
@@ -304,7 +314,7 @@ impl Switch<'_> {
         for (which, table) in tables.into_iter().enumerate() {
             self.must_be(&mut locker, &engine.route.database, table, which)?;
         }
-        if let Err(error) = self.keep_numbers(engine, &mut locker) {
+        if let Err(error) = self.keep_numbers(&engine.route.source, &mut locker) {
             return match error {
                 MigrateError::Rows(RowError::Sql(error)) if error.waited_in_vain() => {
                     locker.run("UNLOCK TABLES")?;
@@ -429,7 +439,7 @@ impl Switch<'_> {
 
     /// Numbers that the old table has given out since the new one was made, and whose rows are
     /// gone, are not given out again.
-    fn keep_numbers(&self, engine: &Engine, locker: &mut Session) -> Result<()> {
+    pub(crate) fn keep_numbers(&self, old: &str, locker: &mut Session) -> Result<()> {
         if !self.keeps_numbers {
             return Ok(());
         }
@@ -440,7 +450,7 @@ impl Switch<'_> {
             ))?;
             Ok(text.parse().ok())
         };
-        if let (Some(old), Some(new)) = (next(&engine.route.source)?, next(&self.names.new)?)
+        if let (Some(old), Some(new)) = (next(old)?, next(&self.names.new)?)
             && old > new
         {
             locker.run(&format!(
@@ -599,11 +609,17 @@ fn note_place(engine: &mut Engine) -> Result<Option<String>> {
 fn catch_up(engine: &mut Engine) -> Result<()> {
     let mut quiet = 0;
     let mut begun = Instant::now();
+    let since = begun;
+    // A round takes longer where every commit is one of all nodes.
+    let short = match engine.others.is_cluster() {
+        true => SHORT_ROUND * 3,
+        false => SHORT_ROUND,
+    };
     loop {
         let held = engine.brake.share();
         let round = engine.round()?;
         // Under a heavy load a round is never empty, but rounds become short.
-        quiet = match round.rows <= FEW_ROWS && round.time <= SHORT_ROUND {
+        quiet = match round.rows <= FEW_ROWS && round.time <= short {
             true => quiet + 1,
             false => 0,
         };
@@ -616,6 +632,13 @@ fn catch_up(engine: &mut Engine) -> Result<()> {
         if begun.elapsed() > PATIENCE {
             begun = Instant::now();
             engine.press_brake();
+        }
+        if !engine.may_brake && since.elapsed() > LONGEST_PURSUIT {
+            return Err(MigrateError::NoSwitch {
+                attempts: 1,
+                reason: "rows change faster than they can be written again, and nobody can hold a cluster's writers back"
+                    .into(),
+            });
         }
     }
 }
@@ -642,7 +665,7 @@ fn outlive_snapshots(engine: &mut Engine) -> Result<()> {
 }
 
 /// Waits until a session whose connection broke has ended, and with it what it was doing.
-fn must_end(control: &mut Session, id: u32) -> Result<()> {
+pub(crate) fn must_end(control: &mut Session, id: u32) -> Result<()> {
     let begun = Instant::now();
     let _ = control.run(&format!("KILL {id}"));
     let id = id.to_string();

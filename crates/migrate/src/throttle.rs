@@ -1,6 +1,10 @@
 //! Waiting while the server or a replica has too much to do.
 //!
 //! Only copying and comparing wait. Changes are always written: their backlog would only grow.
+//!
+//! A node of a Galera cluster that cannot follow makes all others wait (flow control), the
+//! application's sessions among them. Where that happens, copying waits until it is over, but not
+//! for ever: the application may do that all day without us.
 
 use std::time::{Duration, Instant};
 
@@ -21,6 +25,10 @@ pub struct Limits {
 
 /// How often it is looked.
 const EVERY: Duration = Duration::from_millis(500);
+/// Which part of the time a cluster's flow control may hold writers back, in percent.
+const MOST_PAUSED: u128 = 10;
+/// For how long copying waits for it at a time.
+const FLOW_PATIENCE: Duration = Duration::from_secs(5);
 /// How long the server may take to tell its load: behind a dead network nobody answers.
 const LOOK: Duration = Duration::from_secs(60);
 
@@ -43,6 +51,11 @@ pub(crate) struct Throttle {
     replicas: Vec<Watched>,
     looked: Option<Instant>,
     waits: bool,
+    /// Of a cluster: for how many nanoseconds flow control had held writers back, and when.
+    flow: Option<(u128, Instant)>,
+    heeds_flow: bool,
+    /// Since when it is waited for flow control.
+    held: Option<Instant>,
 }
 
 impl Throttle {
@@ -58,7 +71,15 @@ impl Throttle {
             replicas,
             looked: None,
             waits: false,
+            flow: None,
+            heeds_flow: false,
+            held: None,
         })
+    }
+
+    /// Whether a cluster's flow control makes it wait.
+    pub fn heed_flow_control(&mut self, heeds: bool) {
+        self.heeds_flow = heeds;
     }
 
     /// Whether to wait now.
@@ -91,6 +112,11 @@ impl Throttle {
                 return Ok(Some(format!("{name} is {value}")));
             }
         }
+        if self.heeds_flow && self.is_held_back(session)? {
+            return Ok(Some(
+                "a node of the cluster cannot follow (flow control)".into(),
+            ));
+        }
         let Some((_, limit)) = self.limits.max_lag else {
             return Ok(None);
         };
@@ -98,6 +124,32 @@ impl Throttle {
             .replicas
             .iter()
             .find_map(|replica| replica.objection(limit)))
+    }
+
+    /// Whether flow control has held writers back for a good part of the time since the last look.
+    fn is_held_back(&mut self, session: &mut Session) -> Result<bool> {
+        let rows = session
+            .texts("SHOW GLOBAL STATUS LIKE 'wsrep_flow_control_paused_ns'")
+            .map_err(MigrateError::sql("reading the cluster's flow control"))?;
+        let value = rows.first().and_then(|row| row.get(1)?.clone());
+        let paused: u128 = value.and_then(|value| value.parse().ok()).unwrap_or(0);
+        let now = Instant::now();
+        let before = self.flow.replace((paused, now));
+        let is_held_back = before.is_some_and(|(paused_before, then)| {
+            let time = now.duration_since(then).as_nanos();
+            paused.saturating_sub(paused_before) * 100 > time * MOST_PAUSED
+        });
+        if !is_held_back {
+            self.held = None;
+            return Ok(false);
+        }
+        let held = *self.held.get_or_insert(now);
+        let waits = now.duration_since(held) < FLOW_PATIENCE;
+        if !waits {
+            // One look's time of work, and then again.
+            self.held = None;
+        }
+        Ok(waits)
     }
 }
 
