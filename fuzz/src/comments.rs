@@ -76,6 +76,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let check = |condition, in_column| Check {
         condition,
         in_column,
+        unenforced: !in_column,
     };
     let number = |digits: &str| CheckConstant::Number(digits.into());
     let checked = ColumnMetadata {

@@ -236,7 +236,7 @@ impl Run {
 }
 
 /// Servers, signals and this program itself.
-fn surroundings() -> Result<Surroundings, CommandError> {
+pub fn surroundings() -> Result<Surroundings, CommandError> {
     let system = |doing| move |source| CommandError::System { doing, source };
     let termination = Termination::watch().map_err(system("waiting for signals"))?;
     let stop: Stop = Arc::new(AtomicBool::new(false));

@@ -409,6 +409,12 @@ impl ConfigFile {
         self.backends.len() > 1
     }
 
+    /// The servers of a list; none where one is named.
+    pub fn nodes(&self) -> impl Iterator<Item = &Backend> {
+        let is_list = self.has_members();
+        self.backends.iter().filter(move |_| is_list)
+    }
+
     /// The server for a command that works on one: with a list it has to be named.
     pub fn one_backend(&self) -> Result<&Backend, CommandError> {
         match self.has_members() {

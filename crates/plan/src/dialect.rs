@@ -13,12 +13,16 @@ use std::any::TypeId;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Statement, UnaryOperator, Visit, visit_expressions,
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, ObjectNamePart, Statement, UnaryOperator,
 };
 use sqlparser::dialect::{Dialect, MySqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
+
+use crate::native::is_reserved;
+use crate::visit::{Visit, visit_expressions};
 
 /// How tightly operators bind; more is tighter.
 mod binds {
@@ -53,8 +57,9 @@ impl Servers {
     }
 }
 
-/// Whether servers read a tree as the parser does. Of `a LIKE b NOT LIKE c` and `a BETWEEN b AND c
-/// LIKE d` they take what stands right as one operand, or left, or neither.
+/// Whether servers read a tree as the parser does. They know no function IN. Of
+/// `a LIKE b NOT LIKE c` and `a BETWEEN b AND c LIKE d` they take what stands right as one operand,
+/// or left, or neither.
 pub(crate) fn is_clear(tree: &impl Visit) -> bool {
     let is_predicate = |e: &Expr| {
         matches!(
@@ -67,6 +72,7 @@ pub(crate) fn is_clear(tree: &impl Visit) -> bool {
         )
     };
     visit_expressions(tree, |expr| match expr {
+        Expr::Function(call) if is_no_function(call) => ControlFlow::Break(()),
         Expr::Like { expr, .. }
         | Expr::RLike { expr, .. }
         | Expr::InList { expr, .. }
@@ -79,6 +85,45 @@ pub(crate) fn is_clear(tree: &impl Visit) -> bool {
         _ => ControlFlow::Continue(()),
     })
     .is_continue()
+}
+
+/// Whether no server has a function of the name, because the word is another part of its language:
+/// the parser takes `IN ('x')`, before which a column was forgotten, for a call.
+fn is_no_function(call: &Function) -> bool {
+    /// Words of the language that are functions as well.
+    const FUNCTIONS: [&str; 8] = [
+        "character",
+        "default",
+        "if",
+        "insert",
+        "left",
+        "replace",
+        "right",
+        "values",
+    ];
+    /// Operators that are no reserved words of both servers.
+    const OPERATORS: [&str; 6] = ["div", "escape", "regexp", "rlike", "sounds", "xor"];
+    let [ObjectNamePart::Identifier(name)] = call.name.0.as_slice() else {
+        return false;
+    };
+    let is_one_of = |words: &[&str]| words.iter().any(|w| w.eq_ignore_ascii_case(&name.value));
+    if name.quote_style.is_some() {
+        return false;
+    }
+    if name.value.eq_ignore_ascii_case("values") {
+        // of a column: `VALUES('x')` is none
+        return !matches!(&call.args, FunctionArguments::List(list) if list.args.iter().all(is_column));
+    }
+    is_one_of(&OPERATORS) || is_reserved(&name.value) && !is_one_of(&FUNCTIONS)
+}
+
+fn is_column(argument: &FunctionArg) -> bool {
+    matches!(
+        argument,
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(
+            Expr::Identifier(_) | Expr::CompoundIdentifier(_)
+        ))
+    )
 }
 
 /// Methods that are the base dialect's.

@@ -23,6 +23,7 @@ mod named;
 mod native;
 mod observed;
 mod only_reads;
+mod other_words;
 mod parse;
 mod places;
 mod plan;
@@ -37,6 +38,7 @@ mod statement;
 pub mod template;
 mod text;
 mod unknown;
+mod visit;
 mod write;
 
 pub use errors::Refusal;
@@ -51,14 +53,15 @@ pub use named::{NamedTable, tables_named};
 pub use native::own_words;
 pub use observed::without_values;
 pub use only_reads::only_reads;
+pub use other_words::in_other_words;
 pub use parse::SESSION_STACK;
 pub use plan::{
     Action, AliasMarks, Among, Argument, ByName, Carried, ColumnUse, Computed, Copied, Ddl,
     DdlPiece, Defines, Described, Doubt, Effect, Escape, GroupedColumn, Grouping, KeptPlain, Load,
     MetRows, NamedBy, NewRows, NewTable, NewValue, NewValues, OpenFrom, Piece, PlainTime, Plan,
-    Prefixed, Purpose, Redefined, Reference, Refit, Refitted, Renamed, ResultItem, RowAssign,
-    RowDelete, RowFilter, RowUpdate, Scratch, ScratchColumn, ScratchRead, ScratchWrite, Show, Slot,
-    Source, StatementText, TOO_LONG, Text, Upsert, Written, WrittenColumn,
+    Prefixed, Protects, Purpose, Redefined, Reference, Refit, Refitted, Renamed, ResultItem,
+    RowAssign, RowDelete, RowFilter, RowUpdate, Scratch, ScratchColumn, ScratchRead, ScratchWrite,
+    Show, Slot, Source, StatementText, TOO_LONG, Text, Upsert, Written, WrittenColumn,
 };
 pub use request::{BROKEN_VIEW, COLLATION, Catalog, HIDDEN, Known, Request, Settings, UseScratch};
 pub use statement::settings::scoped;

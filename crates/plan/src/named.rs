@@ -4,9 +4,10 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Statement, TableFactor, Visit, Visitor};
+use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Statement, TableFactor};
 
 use crate::parse;
+use crate::visit::{Visitor, visit};
 
 /// A table as it is written: its database, if that is said, and its name.
 pub type NamedTable = (Option<String>, String);
@@ -26,7 +27,7 @@ pub(crate) fn tables_of_rows(sql: &str) -> Option<Vec<NamedTable>> {
         // of several tables, it names those that lose rows by their aliases
         Statement::Delete(_) => {
             let mut aliases = Aliases::default();
-            let _ = statement.visit(&mut aliases);
+            let _ = visit(&statement, &mut aliases);
             let is_alias = |name: &str| aliases.0.iter().any(|a| a.eq_ignore_ascii_case(name));
             tables.retain(|(database, name)| database.is_some() || !is_alias(name));
         }
@@ -37,7 +38,7 @@ pub(crate) fn tables_of_rows(sql: &str) -> Option<Vec<NamedTable>> {
 
 fn tables_of(statement: &Statement) -> Vec<NamedTable> {
     let mut names = Names::default();
-    let _ = statement.visit(&mut names);
+    let _ = visit(statement, &mut names);
     names.tables
 }
 

@@ -76,6 +76,9 @@ fn judge(sql: &[u8], all: &[Token]) -> Result<(), &'static str> {
     if blanks > 0 {
         return ok(is(0, &QUERIES), "a statement in parentheses");
     }
+    if is(0, &["with"]) {
+        return ok(with_reads(sql, all), "WITH, and a change behind it");
+    }
     if is(0, &QUERIES) || is(0, &HARMLESS) {
         return Ok(());
     }
@@ -114,6 +117,29 @@ fn judge(sql: &[u8], all: &[Token]) -> Result<(), &'static str> {
         return ok(is(at, &["select", "with"]), "ANALYZE");
     }
     Err(about(sql, first))
+}
+
+/// Whether a query stands behind the parts of a WITH.
+fn with_reads(sql: &[u8], all: &[Token]) -> bool {
+    const CHANGES: [&str; 4] = ["insert", "replace", "update", "delete"];
+    let mut depth = 0_usize;
+    for token in all {
+        if token.is(b'(') {
+            depth += 1;
+        } else if token.is(b')') {
+            depth = depth.saturating_sub(1);
+        } else if depth == 0 {
+            let is_one = |words: &[&str]| words.iter().any(|word| token.is_word(sql, word));
+            if is_one(&QUERIES[..1]) || is_one(&QUERIES[2..]) {
+                return true;
+            }
+            if is_one(&CHANGES) {
+                return false;
+            }
+        }
+    }
+    // a query in parentheses
+    true
 }
 
 /// The statement's name, if it is a usual one.
@@ -265,6 +291,8 @@ mod tests {
             "CREATE TEMPORARY TABLE a (b INT)",
             "(INSERT INTO a VALUES (1))",
             "XA START 'a'",
+            "WITH x AS (SELECT 1) DELETE FROM a",
+            "WITH RECURSIVE x (b) AS (SELECT 1), y AS (SELECT 2) UPDATE a SET b = 1",
             "FLUSH TABLES",
             "LOAD DATA INFILE 'a' INTO TABLE a",
             "'not a statement",

@@ -173,6 +173,13 @@ impl<'a> Planner<'a> {
         if !near.is_empty() && calls_with_a_blank(request, &tokens) {
             return NotUnderstood::BlankBehindFunction.refuse();
         }
+        if !near.is_empty()
+            && tokens
+                .windows(2)
+                .any(|pair| pair.iter().all(is_quoted_value))
+        {
+            return NotUnderstood::Grammar.refuse();
+        }
         let parse_text =
             parse_text(request.sql, &tokens, request.template).ok_or(NotUnderstood::NotUtf8)?;
         let offsets = (!parse_text.is_ascii()).then(|| {
@@ -526,6 +533,18 @@ pub(crate) fn parse_text(sql: &[u8], tokens: &[Token], template: &Template) -> O
     }
     blank(out.get_mut(end..)?);
     String::from_utf8(out).ok()
+}
+
+/// Whether the token is a value in quotes, or one that the parser reads as such. Of two in a row
+/// (`'a' N'b'`) the parser makes one, and the second would be sent as it is. What servers take for
+/// one text is one token.
+fn is_quoted_value(token: &Token) -> bool {
+    matches!(
+        token.kind,
+        TokenKind::Literal(
+            LiteralKind::String | LiteralKind::Introduced | LiteralKind::Hex | LiteralKind::Bits
+        )
+    )
 }
 
 /// Makes one token of many blanks.

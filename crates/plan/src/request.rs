@@ -51,6 +51,17 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// The version that the server has at least, as executable comments name it. What protected
+    /// columns are made of, MySQL knows from 8.0.23 on and MariaDB from 10.3 on.
+    pub(crate) fn least_version(&self) -> u32 {
+        match (self.family, self.columns_make_keys) {
+            (Family::MySql, false) => 80_023,
+            (Family::MySql, true) => 90_000,
+            (Family::MariaDb, false) => 100_300,
+            (Family::MariaDb, true) => 100_500,
+        }
+    }
+
     /// Those of a session that has changed nothing yet: no database, strict mode, no engine.
     pub fn usual(family: Family) -> Self {
         Self {
@@ -107,6 +118,12 @@ pub trait Catalog {
     /// or none that the user sees.
     fn was_protected(&self, database: &str, name: &str) -> bool {
         self.pinned(database, name).is_some()
+    }
+
+    /// The same of a table of this name in some database.
+    fn was_protected_somewhere(&self, name: &str) -> bool {
+        let _ = name;
+        false
     }
 
     /// Whether some table is known to have, or to have had, a protected column of this name.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use onionskin_schema::{Table, same_name};
 use onionskin_value::SqlType;
-use sqlparser::ast::{Expr, Ident};
+use sqlparser::ast::{Expr, Ident, JoinConstraint, JoinOperator};
 
 use crate::errors::{self, NotUnderstood};
 use crate::fetch::unnested;
@@ -228,4 +228,19 @@ impl<'p> Scope<'p> {
 pub(crate) fn position(table: &Table, column: &str) -> Option<usize> {
     let found = table.column(column)?;
     table.columns.iter().position(|c| std::ptr::eq(c, found))
+}
+
+/// What a join compares. `None`: it is of a kind that servers do not have.
+pub(crate) fn join_constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
+    match operator {
+        JoinOperator::Join(c)
+        | JoinOperator::Inner(c)
+        | JoinOperator::Left(c)
+        | JoinOperator::LeftOuter(c)
+        | JoinOperator::Right(c)
+        | JoinOperator::RightOuter(c)
+        | JoinOperator::CrossJoin(c)
+        | JoinOperator::StraightJoin(c) => Some(c),
+        _ => None,
+    }
 }

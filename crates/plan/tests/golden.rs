@@ -333,7 +333,17 @@ fn reads(s: &Scratch, plan: &Plan, out: &mut String) {
             read_text += &text(condition, plan);
             read_text += ")";
         }
-        writeln!(out, "3: {}{}", read_text, read.lock).unwrap();
+        let wait = read
+            .seconds
+            .as_ref()
+            .map(|seconds| format!(" WAIT {seconds}"));
+        writeln!(
+            out,
+            "3: {read_text}{}{}",
+            read.lock,
+            wait.unwrap_or_default()
+        )
+        .unwrap();
         writeln!(out, "into {}: {}", read.name, columns.join(", ")).unwrap();
     }
     for r in &s.renamed {

@@ -7,20 +7,72 @@
 //!
 //! A definition has to be made once for all nodes: its columns get random ids.
 //!
+//! A migration exchanges tables by two renames there, and between them there is none of the name.
+//! Statements that meet that moment wait for its end.
+//!
 //! LOCK TABLES is of one node. Changes of another one wait for it there, and what the session does
 //! under its lock waits for them: the cluster stands still.
+
+use std::thread;
+use std::time::{Duration, Instant};
 
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_value::Family;
 
-use crate::error::Outcome;
+use crate::error::{Failure, Outcome};
+use crate::server_errors::NO_SUCH_TABLE;
 use crate::session::Session;
 
 const ITS_MODE: &[u8] = b"SHOW GLOBAL VARIABLES LIKE 'group_replication_single_primary_mode'";
 const ITS_NODES: &[u8] = b"SHOW SESSION VARIABLES WHERE Variable_name IN \
     ('wsrep_on', 'wsrep_osu_method', 'wsrep_provider')";
+/// For how long a table is waited for that is being exchanged: a migration gives the old one its
+/// name back after three seconds.
+const EXCHANGED_WITHIN: Duration = Duration::from_secs(5);
+/// How often it is looked for.
+const EVERY: Duration = Duration::from_millis(10);
+/// What the names of a migration's tables end with: the one that comes, and the one that goes.
+const COMES: &str = "_onionskin_new";
+const GOES: &str = "_onionskin_old";
 
 impl Session {
+    /// Whether a table was missing only because a migration was exchanging it on all nodes. It is
+    /// there again then.
+    pub(crate) fn outlasts_exchange(&mut self, failure: &Failure) -> Outcome<bool> {
+        let Failure::Server { code, message, .. } = failure else {
+            return Ok(false);
+        };
+        if self.state.family != Family::MariaDb || *code != NO_SUCH_TABLE {
+            return Ok(false);
+        }
+        let Some((database, table)) = missing(message) else {
+            return Ok(false);
+        };
+        let question = format!(
+            "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = {} AND TABLE_NAME IN ({}, {}, {})",
+            literal(database),
+            literal(table),
+            literal(&format!("{table}{COMES}")),
+            literal(&format!("{table}{GOES}")),
+        );
+        let begun = Instant::now();
+        loop {
+            let rows = self.server.rows(question.as_bytes())?;
+            let has = |end: &str| {
+                let name = [table, end].concat();
+                let mut names = rows.iter().filter_map(|row| row.first()?.as_deref());
+                names.any(|found| found == name.as_bytes())
+            };
+            if has("") {
+                return Ok(true);
+            }
+            if !has(COMES) || !has(GOES) || begun.elapsed() > EXCHANGED_WITHIN {
+                return Ok(false);
+            }
+            thread::sleep(EVERY);
+        }
+    }
+
     /// Whether a savepoint may hide that the transaction has ended. Asked once in a session.
     pub(crate) fn savepoints_hide(&mut self) -> Outcome<bool> {
         if self.state.family != Family::MySql {
@@ -71,5 +123,32 @@ impl Session {
             }
         }
         Ok(true)
+    }
+}
+
+/// The database and the table of `Table 'app.t' doesn't exist`, where their letters are ASCII.
+/// Tables with a dot in their names are not migrated.
+fn missing(message: &[u8]) -> Option<(&str, &str)> {
+    let message = std::str::from_utf8(message).ok()?;
+    let name = message.split('\'').nth(1).filter(|name| name.is_ascii())?;
+    let (database, table) = name.split_once('.')?;
+    (!table.contains('.')).then_some((database, table))
+}
+
+/// A name as a constant of the server's catalogue.
+fn literal(name: &str) -> String {
+    let digits: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("CONVERT(x'{digits}' USING utf8mb3)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing;
+
+    #[test]
+    fn missing_tables_are_read_from_the_error() {
+        assert_eq!(missing(b"Table 'app.t' doesn't exist"), Some(("app", "t")));
+        assert_eq!(missing(b"Table 'app.a.b' doesn't exist"), None);
+        assert_eq!(missing(b"Unknown table"), None);
     }
 }

@@ -61,6 +61,8 @@ pub(crate) struct Server {
     pub has_written: bool,
     /// How many questions there have been.
     asked: u64,
+    /// `ROW_COUNT()` behind the last answer.
+    pub row_count: i64,
     outstanding: VecDeque<Outstanding>,
     /// Where the command that was begun last begins.
     place: u64,
@@ -88,6 +90,8 @@ pub(crate) struct Server {
     /// The server reads information_schema in the transaction's snapshot. MySQL does, because its
     /// definitions are rows of tables.
     pub keeps_snapshots: bool,
+    /// The session's `max_execution_time` bounds each `SELECT` and nothing else, as MySQL's does.
+    pub bounds_selects: bool,
     /// The server's list of warnings may hold something.
     pub may_hold_list: bool,
     /// Without autocommit, a statement that failed may have begun a transaction all the same.
@@ -140,10 +144,14 @@ pub(crate) enum Found {
 /// Behind a `SELECT` of the proxy's own: the session's `sql_select_limit` does not count.
 pub(crate) const ALL_ROWS: &str = " LIMIT 18446744073709551615";
 
-/// A result of text rows.
+/// Behind the first word of a `SELECT` of the proxy's own: the session's `max_execution_time` does
+/// not count. It is the longest time there is, about fifty days; 0 would leave the session's.
+const UNBOUNDED: &[u8] = b"SELECT /*+ MAX_EXECUTION_TIME(4294967295) */";
+
 /// A row: NULL, or bytes.
 pub(crate) type Cells = Vec<Option<Vec<u8>>>;
 
+/// A result of text rows.
 pub(crate) type Rows = Vec<Vec<Option<Vec<u8>>>>;
 
 impl Server {
@@ -157,6 +165,7 @@ impl Server {
             status_is_old: false,
             has_written: false,
             asked: 0,
+            row_count: 0,
             outstanding: VecDeque::new(),
             place: 0,
             changes: Vec::new(),
@@ -170,6 +179,7 @@ impl Server {
             bound: PacketBound::default(),
             found: Found::Lost,
             keeps_snapshots: false,
+            bounds_selects: false,
             may_hold_list: false,
             may_be_in_transaction: false,
             asked_at: 0,
@@ -181,13 +191,40 @@ impl Server {
 
     /// Appends a statement to the output; [`Self::flush`] sends it.
     pub fn put_query(&mut self, sql: &[u8]) -> Outcome<Question> {
+        self.put_parts(&[sql])
+    }
+
+    /// The same of a statement in parts.
+    fn put_parts(&mut self, parts: &[&[u8]]) -> Outcome<Question> {
         if self.found == Found::Servers {
             self.found = Found::Lost;
         }
         let out = self.begin_command();
         out.push(Command::Query.to_byte());
-        out.extend_from_slice(sql);
+        for part in parts {
+            out.extend_from_slice(part);
+        }
         self.end_command(Command::Query)
+    }
+
+    /// Appends a `SELECT` of the proxy's own that the client has not asked for, such as one that
+    /// reads the rows of a change. The client's bound for queries is not about it.
+    pub fn put_select(&mut self, sql: &[u8]) -> Outcome<Question> {
+        self.put_parts(&self.unbounded(sql))
+    }
+
+    /// The text of such a `SELECT`, in parts.
+    pub fn unbounded<'a>(&self, sql: &'a [u8]) -> [&'a [u8]; 3] {
+        const SELECT: &[u8] = b"SELECT";
+        let open = usize::from(sql.first() == Some(&b'('));
+        let behind = match self.bounds_selects {
+            true => sql[open..].strip_prefix(SELECT),
+            false => None,
+        };
+        match behind {
+            Some(behind) if behind.first() == Some(&b' ') => [&sql[..open], UNBOUNDED, behind],
+            _ => [sql, b"", b""],
+        }
     }
 
     /// Appends a command as it is.
@@ -347,6 +384,7 @@ impl Server {
         match step {
             Step::Ok { status } => {
                 self.note(status);
+                self.row_count = affected_rows(self.connection.last_payload());
                 self.may_be_in_transaction = false;
                 // it tells what ends before it did not
                 self.silent_end = false;
@@ -366,6 +404,7 @@ impl Server {
             }
             Step::EndOfRows { status } => {
                 self.note(status);
+                self.row_count = -1;
                 if !self.capabilities.contains(Capabilities::DEPRECATE_EOF) {
                     self.silent_end = true;
                     let has_changed = status.contains(StatusFlags::SESSION_STATE_CHANGED);
@@ -394,6 +433,7 @@ impl Server {
                     return Err(Failure::Backend(WireError::Closed));
                 }
                 self.may_hold_list = true;
+                self.row_count = -1;
                 self.failed = true;
                 self.may_be_in_transaction = !self.status.contains(StatusFlags::AUTOCOMMIT);
                 let error = ErrPacket::decode(self.connection.last_payload());
@@ -555,13 +595,13 @@ impl Server {
             false => self.select_limit.clone(),
         };
         let Some(limit) = limit else {
-            let question = self.put_query(sql)?;
+            let question = self.put_select(sql)?;
             self.flush()?;
             let rows = self.read_rows(question)?;
             return Ok((rows, self.warnings_at_end()?));
         };
         self.set_select_limit(&u64::MAX.to_string())?;
-        let question = self.put_query(sql)?;
+        let question = self.put_select(sql)?;
         self.flush()?;
         let rows = self.read_rows(question);
         let done = rows.and_then(|rows| Ok((rows, self.warnings_at_end()?)));
@@ -580,7 +620,7 @@ impl Server {
 
     pub fn set_select_limit(&mut self, limit: &str) -> Outcome<()> {
         let sql = format!("SET SESSION sql_select_limit = {limit}");
-        self.run(sql.as_bytes()).map(|_| ())
+        self.run_to_its_end(sql.as_bytes()).map(|_| ())
     }
 
     /// The warnings that the end of a result, the last packet, counts.
@@ -772,4 +812,11 @@ fn text_cells(payload: &[u8]) -> Outcome<Cells> {
         .map(|cell| cell.map(|c| c.map(<[u8]>::to_vec)))
         .collect::<Result<Vec<_>, _>>()
         .map_err(Failure::Backend)
+}
+
+/// The number of rows in an OK packet.
+fn affected_rows(packet: &[u8]) -> i64 {
+    let mut reader = onionskin_wire::Reader::new(packet.get(1..).unwrap_or_default());
+    let rows = reader.lenenc_int().unwrap_or_default();
+    i64::try_from(rows).unwrap_or(-1)
 }

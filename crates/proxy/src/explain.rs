@@ -7,7 +7,8 @@ use onionskin_physical::{definition_text, with_ids};
 use onionskin_plan::functions::{self, CallError, Piece as FunctionPiece};
 use onionskin_plan::{
     Action, COLLATION, Catalog, Ddl, Effect, Known, LexMode, Outcome as PlanOutcome, Piece, Plan,
-    Purpose, Refusal, Request, Scratch, Settings, Template, UseScratch, errors, tables_named,
+    Purpose, Refusal, Request, Scratch, Settings, Template, UseScratch, errors, in_other_words,
+    tables_named,
 };
 
 use onionskin_schema::{
@@ -121,6 +122,12 @@ fn explain_text(
         };
         match onionskin_plan::plan(&request) {
             PlanOutcome::Plan(mut plan) => {
+                if let Action::Refuse(refusal) = &plan.action
+                    && let Some(other) = in_other_words(sql.as_bytes(), refusal, &settings)
+                    && let Ok(other) = String::from_utf8(other)
+                {
+                    return explain_text(config, &other, database, family, load);
+                }
                 if let Some(why) = no_engine(config, &plan.action) {
                     plan.action = Action::Refuse(Refusal::new(&errors::SCRATCH_GONE, why));
                 }

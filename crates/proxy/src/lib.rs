@@ -86,6 +86,7 @@ mod next_transaction;
 mod observer;
 mod open;
 mod packet_bound;
+mod part;
 mod parts;
 mod pinned;
 mod pins;

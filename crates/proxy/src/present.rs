@@ -72,7 +72,7 @@ impl Session {
     pub fn ask_time(&mut self) -> Outcome<AskedTime> {
         let before = self.server.found;
         let sql = format!("{QUESTION}{ALL_ROWS}");
-        let question = self.server.put_query(sql.as_bytes())?;
+        let question = self.server.put_select(sql.as_bytes())?;
         Ok(AskedTime { question, before })
     }
 

@@ -66,7 +66,7 @@ impl Session {
         }
         // what the server has said of the definition is kept: this ends it
         self.diagnostics.hides_servers = true;
-        match self.server.run(b"UNLOCK TABLES") {
+        match self.server.run_to_its_end(b"UNLOCK TABLES") {
             Ok(_) => {}
             // as long as it is not done, the tables are locked
             Err(Failure::Server { .. }) => return Err(Failure::OutOfStep(UNLOCKING)),

@@ -47,6 +47,11 @@ pub(crate) use definitions::is_shown;
 pub(crate) use lists::{DATABASES, Lists, fold};
 pub(crate) use turns::Turns;
 
+/// A renewal that asks for more names than these takes tens of milliseconds at the server.
+const AT_ONCE: usize = 5_000;
+/// A table in use takes the server as long as so many names in a list.
+const TABLE_WEIGHS: usize = 20;
+
 /// When something was asked: what is found is no newer, and is not taken over in another epoch.
 #[derive(Clone, Copy)]
 pub(crate) struct Moment {
@@ -118,7 +123,7 @@ impl Account {
                 .take(Duration::from_millis(RECHECK.saturating_sub(waited)));
             // one who waits in vain for a server that does not answer another session asks its own
             if turn.is_some() || now().saturating_sub(came) >= RECHECK {
-                self.renew(server, keys, family)?;
+                self.renew(server, keys, family, &keyed.plan.names)?;
                 break;
             }
         }
@@ -133,11 +138,17 @@ impl Account {
         Ok(())
     }
 
-    /// Looks up all that the account has used of late, with one statement.
-    fn renew(&self, server: &mut Server, keys: &KeySet, family: Family) -> Outcome<()> {
+    /// Looks up what the account has used of late, with one statement; these names among it.
+    fn renew(
+        &self,
+        server: &mut Server,
+        keys: &KeySet,
+        family: Family,
+        names: &[TableName],
+    ) -> Outcome<()> {
         let epoch = self.epoch();
         let began = now();
-        let wanted = self.wanted(began);
+        let wanted = self.wanted(began, names);
         let (rows, warnings) = server.rows_and_warnings(&question(&wanted, family))?;
         let is_list = |row: &Vec<Option<Vec<u8>>>| {
             row.get(2)
@@ -213,20 +224,31 @@ impl Account {
             && self.rules.policy.enforces_in(&table.database, &table.name)
     }
 
-    /// What the account has used of late.
-    fn wanted(&self, now: u64) -> Wanted {
+    /// What the account has used of late. If that is much, of it what is in the databases of these
+    /// names: no statement waits for the tables of a hundred databases that it does not name.
+    fn wanted(&self, now: u64, names: &[TableName]) -> Wanted {
         let lists = self.lists.read();
-        let used = |(name, list): (&String, &Names)| {
-            let is_wanted = !name.is_empty() && list.age.is_used(now);
-            is_wanted.then(|| name.clone())
+        let tables = self.tables.read();
+        let used = |(name, list): &(&String, &Names)| !name.is_empty() && list.age.is_used(now);
+        let used: Vec<_> = lists.iter().filter(used).collect();
+        let used_tables = || {
+            let real = tables
+                .iter()
+                .filter(|(key, entry)| entry.age.is_used(now) && !key.name.starts_with(COLLATION));
+            real.filter_map(|(_, entry)| Some((entry, entry.table.as_deref()?)))
         };
-        let mut wanted = Wanted::lists(lists.iter().filter_map(used).collect());
-        drop(lists);
-        for (TableName { name, .. }, entry) in self.tables.read().iter() {
-            let is_wanted = entry.age.is_used(now) && !name.starts_with(COLLATION);
-            let Some(table) = entry.table.as_deref().filter(|_| is_wanted) else {
-                continue;
-            };
+        let names_in_all: usize = used.iter().map(|(_, list)| list.real.len()).sum();
+        let is_much = names_in_all + TABLE_WEIGHS * used_tables().count() > AT_ONCE;
+        let databases = names
+            .iter()
+            .flat_map(|name| lists.databases(&name.database));
+        let as_written = names.iter().map(|name| &name.database);
+        let here: HashSet<&String> = databases.flatten().chain(as_written).collect();
+        let is_wanted = |database: &String| !is_much || here.contains(database);
+
+        let used = used.into_iter().map(|(name, _)| name);
+        let mut wanted = Wanted::lists(used.filter(|name| is_wanted(name)).cloned().collect());
+        for (entry, table) in used_tables().filter(|(_, table)| is_wanted(&table.database)) {
             // the scratch engine gets plain tables as they are known here
             let is_enforced = self.rules.policy.enforces_in(&table.database, &table.name);
             let kind = match table.is_protected() || entry.is_whole() || is_enforced {
@@ -234,9 +256,7 @@ impl Account {
                 false => &mut wanted.others,
             };
             let names = kind.entry(table.database.clone()).or_default();
-            if !names.contains(&table.name) {
-                names.push(table.name.clone());
-            }
+            names.insert(table.name.clone());
         }
         wanted
     }
@@ -333,3 +353,6 @@ impl Account {
         differs
     }
 }
+
+#[cfg(test)]
+mod tests;

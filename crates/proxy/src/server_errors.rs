@@ -9,6 +9,9 @@ use crate::error::Failure;
 /// Errors with which a server has rolled the whole transaction back: a deadlock, a commit that
 /// failed, and what a replication plugin says in the place of a commit.
 pub(crate) const ROLLED_BACK: [u16; 4] = [1213, 1180, 3100, 3101];
+/// Errors of `LOCK TABLES` behind which the session holds no locks any more: the earlier ones were
+/// given up first. Where an account may not lock a table, it keeps them.
+pub(crate) const ENDS_LOCKS: [u16; 6] = [NO_SUCH_TABLE, 1205, 1213, 1317, 1356, 1969];
 /// `ER_BAD_NULL_ERROR`: NULL for a NOT NULL column.
 pub(crate) const NOT_NULL: u16 = 1048;
 /// `ER_BAD_DB_ERROR`
@@ -36,6 +39,8 @@ pub(crate) const SYNTAX: u16 = 1064;
 pub(crate) const OUT_OF_RANGE: u16 = 1264;
 /// `ER_TRUNCATED_WRONG_VALUE`
 pub(crate) const TRUNCATED: u16 = 1292;
+/// `ER_BINLOG_UNSAFE_STATEMENT`
+pub(crate) const UNSAFE_STATEMENT: u16 = 1592;
 /// `ER_NO_DEFAULT_FOR_FIELD`
 pub(crate) const NO_DEFAULT: u16 = 1364;
 /// `ER_ROW_IS_REFERENCED_2`

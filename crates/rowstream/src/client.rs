@@ -318,12 +318,21 @@ impl Client {
 
     /// What tells the server from its replicas: `server_uuid` of MySQL, `server_id` of MariaDB,
     /// which has nothing better.
+    ///
+    /// The nodes of a Galera cluster may share a `server_id`, and a node that starts may get the
+    /// files of another one, binary log included. So there it is the node's name in the cluster and
+    /// when it was started, too: the two times of that subtraction are one moment of one clock.
     pub fn identity(&mut self) -> Result<String, ClientError> {
-        let variable = match self.family {
-            Family::MySql => "server_uuid",
-            Family::MariaDb => "server_id",
+        let sql = match self.family {
+            Family::MySql => "SELECT @@GLOBAL.server_uuid",
+            Family::MariaDb => {
+                "SELECT CONCAT(@@GLOBAL.server_id, COALESCE((SELECT CONCAT(' ', u.VARIABLE_VALUE, ' ', \
+                 UNIX_TIMESTAMP() - s.VARIABLE_VALUE) FROM information_schema.GLOBAL_STATUS u \
+                 JOIN information_schema.GLOBAL_STATUS s \
+                 WHERE u.VARIABLE_NAME = 'WSREP_GCOMM_UUID' AND u.VARIABLE_VALUE <> '' AND s.VARIABLE_NAME = 'UPTIME'), ''))"
+            }
         };
-        let rows = self.query(&format!("SELECT @@GLOBAL.{variable}"))?;
+        let rows = self.query(sql)?;
         let cell = rows.into_iter().flatten().next().flatten();
         let cell = cell.ok_or(WireError::Malformed("identity of the server"))?;
         Ok(String::from_utf8_lossy(&cell).into_owned())

@@ -19,6 +19,9 @@
 //! A second constraint, the *guard*, refuses all refused cells. It is the last that a server looks
 //! at. If somebody drops a client's constraint at the server, no refused cell is stored.
 //!
+//! By a constraint that is NOT ENFORCED, which MySQL has, no value is judged. It stands on the
+//! server with these words, for what `information_schema` and dumps show.
+//!
 //! The conditions themselves stand in the comment of the sealed column. They hold the constants of
 //! the definition, which are no secret: the same is true of a DEFAULT.
 
@@ -46,6 +49,9 @@ pub struct Check {
     /// It belongs to the column's definition. MySQL does not tell these from others.
     #[serde(rename = "o", default, skip_serializing_if = "is_false")]
     pub in_column: bool,
+    /// MySQL's NOT ENFORCED: it is shown, and no value is judged by it.
+    #[serde(rename = "u", default, skip_serializing_if = "is_false")]
+    pub unenforced: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants a reference")]
@@ -237,7 +243,23 @@ impl Check {
         Check {
             condition: Condition::All(Vec::new()),
             in_column: false,
+            unenforced: false,
         }
+    }
+
+    /// ` CHECK (…)` on the server, of the sealed column `enc`: see the module.
+    pub(crate) fn physical(
+        &self,
+        column: &str,
+        enc: &str,
+        number: usize,
+        family: Family,
+    ) -> String {
+        let mut text = self.condition.physical(column, enc, number, family);
+        if self.unenforced {
+            text.push_str(" NOT ENFORCED");
+        }
+        text
     }
 }
 
@@ -324,14 +346,7 @@ impl Condition {
         }
     }
 
-    /// ` CHECK (…)` on the server, of the sealed column `enc`: see the module.
-    pub(crate) fn physical(
-        &self,
-        column: &str,
-        enc: &str,
-        number: usize,
-        family: Family,
-    ) -> String {
+    fn physical(&self, column: &str, enc: &str, number: usize, family: Family) -> String {
         let enc = identifier(enc);
         let mut shown = self.shown(&identifier(column), family);
         if family == Family::MySql {
@@ -486,10 +501,12 @@ mod tests {
             Check {
                 condition: sample(),
                 in_column: true,
+                unenforced: false,
             },
             Check {
                 condition: Condition::NotNull,
                 in_column: false,
+                unenforced: true,
             },
         ];
         let field = to_field(&checks);

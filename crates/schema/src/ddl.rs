@@ -159,9 +159,7 @@ pub fn physical_definitions(
         let Some(check) = check.filter(|check| !check.in_column) else {
             continue;
         };
-        let physical = check
-            .condition
-            .physical(&column.name, &column.names().enc, number, family);
+        let physical = check.physical(&column.name, &column.names().enc, number, family);
         definitions.push(match name {
             Some(name) => format!("CONSTRAINT {} {physical}", identifier(name)),
             None => physical,
@@ -175,7 +173,7 @@ impl NewColumn {
     pub fn physical_check(&self, number: usize, family: Family) -> Option<String> {
         let check = self.checks.get(number)?;
         let enc = self.names().enc;
-        Some(check.condition.physical(&self.name, &enc, number, family))
+        Some(check.physical(&self.name, &enc, number, family))
     }
 
     /// The guard of the column's conditions, the last element of a table's list; `None` without
@@ -433,7 +431,7 @@ impl<'a> Layout<'a> {
         let mut own = checks.filter(|(_, check)| check.in_column);
         let check = own.next().map_or_else(String::new, |(number, check)| {
             let enc = &self.names.enc;
-            format!(" {}", check.condition.physical(name, enc, number, family))
+            format!(" {}", check.physical(name, enc, number, family))
         });
         // The comment needs no quoting: see its module.
         Ok(format!(

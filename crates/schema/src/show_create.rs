@@ -206,8 +206,12 @@ fn logical_check(element: &str, table: &Table, family: Family) -> Option<String>
     let shown = check
         .condition
         .shown(&name_beside(sealed, column, family), family);
+    let unenforced = match check.unenforced {
+        true => " /*!80016 NOT ENFORCED */",
+        false => "",
+    };
     Some(format!(
-        "{}CHECK ({shown})",
+        "{}CHECK ({shown}){unenforced}",
         &element[..place_of_check(element)]
     ))
 }

@@ -1,5 +1,6 @@
 //! SHOW CREATE VIEW: the text of a view over a protected table, with logical names.
 
+use crate::alias::is_mark;
 use crate::errors::SchemaError;
 use crate::folding::same_name;
 use crate::protection::{split_companion, split_enc};
@@ -134,6 +135,10 @@ fn is_the_proxys(name: &str, table: &Table) -> bool {
         return !column.enc_name().is_some_and(|enc| same_name(enc, name));
     }
     let digits = split_companion(name).map(|(_, _, digits)| digits);
+    if table.damaged.is_some() {
+        // its columns are not known, and no client's name has one of these forms
+        return digits.is_some() || is_mark(name);
+    }
     let mut companions = table
         .protected_columns()
         .flat_map(|(_, protection)| protection.names.companions());

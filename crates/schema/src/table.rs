@@ -1,7 +1,7 @@
 //! The model: logical tables and columns.
 
 use crate::folding::same_name;
-use onionskin_value::SqlType;
+use onionskin_value::{Kind, SqlType};
 
 use crate::base::Base;
 use crate::protection::{GramForm, Protection, TokenKind};
@@ -175,6 +175,17 @@ impl Column {
     /// Whether a new row must have a value for it.
     pub fn is_required(&self) -> bool {
         self.default.is_none() && !self.nullable
+    }
+
+    /// Whether it is one of MySQL's columns that allow NULL and have no default, not even NULL:
+    /// `ALTER COLUMN … DROP DEFAULT` makes them. A new row without a value for one is an error.
+    /// ENUM is NULL then. Of plain columns this is not known, and no matter.
+    pub fn has_lost_default(&self) -> bool {
+        let is_enum = |ty: &SqlType| matches!(ty.kind, Kind::Enum(_));
+        self.protection.is_some()
+            && self.nullable
+            && self.default.is_none()
+            && !self.sql_type.as_ref().is_some_and(is_enum)
     }
 
     /// The sealed column's name, if this column is protected.

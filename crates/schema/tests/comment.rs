@@ -48,9 +48,11 @@ fn checks() -> impl Strategy<Value = Vec<Check>> {
         leaf.clone(),
         prop::collection::vec(leaf, 2..3).prop_map(Condition::All),
     ];
-    let check = (condition, any::<bool>()).prop_map(|(condition, in_column)| Check {
+    let words = any::<(bool, bool)>();
+    let check = (condition, words).prop_map(|(condition, (in_column, unenforced))| Check {
         condition,
         in_column,
+        unenforced,
     });
     prop::collection::vec(check, 0..2)
 }

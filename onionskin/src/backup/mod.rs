@@ -14,7 +14,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use chrono::{DateTime, Datelike, Timelike};
+use chrono::{DateTime, Timelike};
 use clap::{Args, Subcommand, ValueEnum};
 use onionskin_backup::{
     Level, SealKey, SealOptions,
@@ -441,23 +441,18 @@ impl Backup {
     }
 }
 
-/// `20261121-171736-mariadb-backup.sealed`, in UTC.
+/// `20261121-171736-482913-mariadb-backup.sealed`, in UTC: the second, and the millionth part of
+/// it, because timers start the backups of several servers in the same second.
 fn file_name(source: BackupSource) -> String {
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_secs());
-    let now = i64::try_from(now)
         .ok()
-        .and_then(|seconds| DateTime::from_timestamp(seconds, 0))
+        .and_then(|since| {
+            let seconds = i64::try_from(since.as_secs()).ok()?;
+            DateTime::from_timestamp(seconds, since.subsec_nanos())
+        })
         .unwrap_or_default();
-    format!(
-        "{:04}{:02}{:02}-{:02}{:02}{:02}-{}.sealed",
-        now.year(),
-        now.month(),
-        now.day(),
-        now.hour(),
-        now.minute(),
-        now.second(),
-        source.name()
-    )
+    let micros = now.nanosecond() / 1000;
+    let time = now.format("%Y%m%d-%H%M%S");
+    format!("{time}-{micros:06}-{}.sealed", source.name())
 }

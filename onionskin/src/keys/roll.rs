@@ -240,6 +240,11 @@ impl Roll {
             .limits(|address| self.account.login_at(place.file, address))?;
         Ok(Job {
             login: place.login.clone(),
+            nodes: place
+                .file
+                .nodes()
+                .map(|address| self.account.login_at(place.file, address))
+                .collect::<Result<_, _>>()?,
             database: database.clone(),
             table: name.clone(),
             keys: Some(keys.clone()),

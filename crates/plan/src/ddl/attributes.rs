@@ -224,11 +224,12 @@ pub(super) fn check_expressions(
         let Some(name) = names.find(|name| is_protected(name)) else {
             continue;
         };
-        let what = match attributes.generated {
-            Some(_) => "a generated column",
-            None => "an expression",
+        let about = match attributes.generated {
+            Some(_) => format!(
+                "a generated column reads column {name}; compute it in queries, or in an ordinary column that the application fills"
+            ),
+            None => format!("an expression reads column {name}"),
         };
-        let about = format!("{what} reads column {name}");
         return refuse(&errors::DEFINITION, about);
     }
     Ok(())

@@ -287,7 +287,7 @@ impl<'a> Body<'a> {
             };
             let column = &mut self.columns[index];
             if !reader.done() {
-                let why = "something behind its parentheses, such as NOT ENFORCED";
+                let why = "something behind its parentheses";
                 return Err(check::refused(&column.name, why));
             }
             let family = self.r.request.settings.family;
@@ -301,6 +301,7 @@ impl<'a> Body<'a> {
             column.checks.push(Check {
                 condition,
                 in_column: false,
+                unenforced: check.unenforced,
             });
         }
         for column in &self.columns {

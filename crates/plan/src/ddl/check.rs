@@ -472,11 +472,13 @@ pub(super) struct Written {
     pub(super) name: Option<String>,
     /// What stands in the parentheses.
     pub(super) inside: Range<usize>,
+    /// MySQL's NOT ENFORCED stands behind them.
+    pub(super) unenforced: bool,
 }
 
 impl Written {
-    /// Reads `[CONSTRAINT [name]] CHECK (…)`, where the reader stands. `None`: that is not what
-    /// stands here.
+    /// Reads `[CONSTRAINT [name]] CHECK (…)`, on MySQL with `[NOT] ENFORCED`, where the reader
+    /// stands. `None`: that is not what stands here.
     pub(super) fn read(r: &mut Reader) -> Option<Self> {
         let mut ahead = Reader::over(r.request, r.tokens, r.at..r.end);
         let mut name = None;
@@ -488,8 +490,18 @@ impl Written {
             return None;
         }
         let inside = ahead.parenthesized()?;
+        let is_mysql = r.request.settings.family == Family::MySql;
+        let unenforced = is_mysql && ahead.eat_words(&["not", "enforced"]);
+        if is_mysql && !unenforced {
+            ahead.eat("enforced");
+        }
         r.at = ahead.at;
-        Some(Written { head, name, inside })
+        Some(Written {
+            head,
+            name,
+            inside,
+            unenforced,
+        })
     }
 
     /// Whether this column is named in it. A name before a parenthesis is a function's.

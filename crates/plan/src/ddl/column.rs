@@ -8,7 +8,7 @@ use onionskin_value::{Family, Kind, SqlType, Warning};
 use super::attributes::Attributes;
 use super::check;
 use super::collation::default_collation;
-use super::column_type::{plain_type, type_words};
+use super::column_type::{NATIONAL, is_national, plain_type, type_words};
 use super::constant::string;
 use super::default::{self, Given};
 use super::deprecated;
@@ -114,7 +114,7 @@ pub(super) fn protection(
         Some(wanted) if is_generated => {
             let way_out = match wanted.by_wildcard {
                 true => format!("; under [protect], \"{column}\" = \"plain\" excepts it"),
-                false => String::new(),
+                false => "; make it an ordinary one that the application fills".to_owned(),
             };
             let about = format!("column {column}: a generated column{way_out}");
             refuse(&errors::DEFINITION, about)
@@ -143,6 +143,7 @@ pub(super) fn column_definition(
     let by_wildcard = wanted.by_wildcard;
     let mut written = Written::read(Reader::over(request, &tokens, 0..tokens.len()))?;
     written.check_words(family)?;
+    written.take_national(request.settings)?;
     let says_null = written.says_null || written.defaults_to_null();
     let sql_type = written.sql_type(table_collation, request.settings)?;
     // A wildcard is for columns of any type.
@@ -187,6 +188,7 @@ pub(super) fn column_definition(
         column.checks.push(Check {
             condition,
             in_column: family == Family::MariaDb,
+            unenforced: check.unenforced,
         });
         column.own_checks.push(check.name);
     }
@@ -343,6 +345,17 @@ impl Written {
             self.invisible = true;
         } else if r.eat("visible") {
             self.invisible = false;
+        } else if r.is("column_format") || r.is("storage") {
+            // the word of its own that servers do not show
+            if !r.word_at(1, "default") || r.request.settings.family != Family::MySql {
+                return Err(
+                    self.refused("COLUMN_FORMAT or STORAGE; leave it out: InnoDB ignores it")
+                );
+            }
+            r.at += 2;
+        } else if r.is("compressed") {
+            let about = "COMPRESSED; leave it out: what is sealed cannot be made smaller";
+            return Err(self.refused(about));
         } else if r.eat("unique") {
             r.eat("key");
             self.take_key(OwnKey::Unique)?;
@@ -406,6 +419,29 @@ impl Written {
         Ok(true)
     }
 
+    /// NCHAR and its like say what the character set is.
+    fn take_national(&mut self, settings: &Settings) -> Planned<()> {
+        if !is_national(&self.type_word) {
+            return Ok(());
+        }
+        let collations = &settings.charset_collations;
+        let is_of = |name: &String| name.to_ascii_lowercase().starts_with(NATIONAL);
+        match () {
+            () if self.charset.is_some() => Err(self.refused("CHARACTER SET of a national type")),
+            // which of these counts for it is not known
+            () if collations.contains(NATIONAL) => {
+                Err(self.refused("a national type beside character_set_collations"))
+            }
+            () if !self.collation.iter().all(is_of) => {
+                Err(self.refused("a collation of another character set"))
+            }
+            () => {
+                self.charset = Some(NATIONAL.to_owned());
+                Ok(())
+            }
+        }
+    }
+
     /// Refuses words that contradict each other, and types that are something else.
     fn check_words(&self, family: Family) -> Planned<()> {
         if self.signed && self.type_text.contains("unsigned") {
@@ -439,6 +475,7 @@ impl Written {
         let words = deprecated::Words {
             charset: self.charset.as_deref(),
             collation: self.collation.as_deref(),
+            is_national: is_national(&self.type_word),
             binary: self.binary_text,
             unsigned: self.says_unsigned,
             number: self.type_text.contains('(') && !self.type_word.starts_with("bool"),

@@ -9,12 +9,19 @@ use super::constant::string;
 use super::reader::Reader;
 use crate::lex::{LiteralKind, TokenKind};
 
+/// The character set of NCHAR and its like.
+pub(super) const NATIONAL: &str = "utf8mb3";
+
 /// Reads a type: its first word, and the whole as the servers write it. The error is what is not
 /// understood.
 pub(super) fn type_words(r: &mut Reader) -> Result<(String, String), &'static str> {
     let mut type_text = String::new();
     let first = r.name().ok_or("its type")?.to_ascii_lowercase();
+    if let Some(long) = long_words(&first, r) {
+        return Ok((first, long.to_owned()));
+    }
     type_text.push_str(match first.as_str() {
+        "national" | "nchar" | "nvarchar" => national_words(&first, r).ok_or("its type")?,
         "integer" => "int",
         "int1" => "tinyint",
         "int2" => "smallint",
@@ -29,7 +36,6 @@ pub(super) fn type_words(r: &mut Reader) -> Result<(String, String), &'static st
         "character" | "char" if r.eat("varying") => "varchar",
         "character" => "char",
         "varcharacter" => "varchar",
-        "long" => "mediumtext",
         other => other,
     });
     if first == "double" {
@@ -50,6 +56,40 @@ pub(super) fn type_words(r: &mut Reader) -> Result<(String, String), &'static st
         type_text.push_str("(1)");
     }
     Ok((first, type_text))
+}
+
+/// Reads what follows LONG: servers make a MEDIUMTEXT or a MEDIUMBLOB of it.
+fn long_words(first: &str, r: &mut Reader) -> Option<&'static str> {
+    if first != "long" {
+        return None;
+    }
+    if r.eat("varbinary") || r.eat("byte") {
+        return Some("mediumblob");
+    }
+    if r.is("char") || r.is("character") {
+        // LONG CHARACTER SET latin1
+        let _ = r.eat_words(&["char", "varying"]) || r.eat_words(&["character", "varying"]);
+    } else {
+        let _ = r.eat("varchar") || r.eat("varcharacter");
+    }
+    Some("mediumtext")
+}
+
+/// Whether a type's first word says that its character set is the national one.
+pub(super) fn is_national(first: &str) -> bool {
+    ["national", "nchar", "nvarchar"].contains(&first)
+}
+
+/// The type that stands behind the first word of a national one.
+fn national_words(first: &str, r: &mut Reader) -> Option<&'static str> {
+    let varies = match first {
+        "nvarchar" => true,
+        "nchar" => r.eat("varying") || r.eat("varchar") || r.eat("varcharacter"),
+        _ if r.eat("varchar") || r.eat("varcharacter") => true,
+        _ if r.eat("char") || r.eat("character") => r.eat("varying"),
+        _ => return None,
+    };
+    Some(if varies { "varchar" } else { "char" })
 }
 
 /// The members of an ENUM or SET, quoted in the one form that types are read from.
@@ -91,11 +131,14 @@ pub(super) fn plain_type(
         };
         return SqlType::parse(ty, None).ok();
     }
-    let (_, mut type_text) = type_words(&mut r).ok()?;
+    let (word, mut type_text) = type_words(&mut r).ok()?;
     if type_text == "serial" {
         "bigint unsigned".clone_into(&mut type_text);
     }
-    let mut collation = table_collation.to_owned();
+    let mut collation = match is_national(&word) {
+        true => default_collation(NATIONAL, reader.request.settings)?.to_owned(),
+        false => table_collation.to_owned(),
+    };
     // behind the type, before anything else
     while r.is("unsigned") || r.is("zerofill") || r.is("signed") {
         let is_zerofill = r.is("zerofill");

@@ -13,7 +13,7 @@ use super::reader::Reader;
 use super::select::{self, Head, check_comments};
 use super::{Ddl, Decided, Pieces, check_names, define, has_encrypted, planned_anew};
 use crate::errors::{self, NotUnderstood};
-use crate::lex::Token;
+use crate::lex::{self, Token};
 use crate::plan::Action;
 use crate::planner::{Planned, Request, refuse};
 
@@ -49,6 +49,16 @@ pub(crate) fn create_table<'a>(
     check_names(request.sql, &tokens)?;
     if let Some(parts) = select::parts(Reader::over(request, &tokens, behind_name)) {
         return select::create_select(request, tokens, near, head, parts);
+    }
+    if let Some(text) = as_executed(request, &tokens) {
+        let action = planned_anew(request, &text, |request, tokens| {
+            match create_table(request, tokens, near)? {
+                (action, None) => Ok(action),
+                // a query that stands in the comment
+                (_, Some(_)) => refuse(&errors::EXECUTABLE_COMMENT, ""),
+            }
+        })?;
+        return Ok((action, None));
     }
     let Some(list) = r.parenthesized() else {
         return refuse(
@@ -115,6 +125,18 @@ pub(crate) fn create_table<'a>(
         rests_on_keys,
         kept_plain: Vec::new(),
     })
+}
+
+/// The statement as the server reads it, where it has comments of which that is known. Dumps have
+/// words in them that older versions do not know, such as `/*!80023 INVISIBLE */`.
+fn as_executed(request: &Request, tokens: &[Token]) -> Option<Vec<u8>> {
+    let settings = request.settings;
+    lex::as_executed(
+        request.sql,
+        tokens,
+        settings.family,
+        settings.least_version(),
+    )
 }
 
 /// Reads up to the table's name. `None`: no database is selected, which the server says.

@@ -9,6 +9,8 @@ const DEPRECATED: u16 = 1287;
 const DEPRECATED_SYNTAX: u16 = 1681;
 /// `utf8`, which will mean utf8mb4.
 const UTF8: u16 = 3719;
+/// NCHAR and its like.
+const NATIONAL: u16 = 3720;
 /// A collation of utf8mb3.
 const UTF8MB3_COLLATION: u16 = 3778;
 /// A collation of another deprecated character set.
@@ -30,6 +32,10 @@ const YEAR: &str =
 const ALIAS: &str = "'utf8' is currently an alias for the character set UTF8MB3, but will be an alias for UTF8MB4 in \
                      a future release. Please consider using UTF8MB4 in order to be unambiguous.";
 
+const NATIONAL_SET: &str = "NATIONAL/NCHAR/NVARCHAR implies the character set UTF8MB3, which will be replaced by UTF8MB4 in a \
+                            future release. Please consider using CHAR(x) CHARACTER SET UTF8MB4 in order to be \
+                            unambiguous.";
+
 /// Character sets beside utf8mb3.
 const CHARSETS: [&str; 5] = ["ucs2", "macroman", "macce", "dec8", "hp8"];
 
@@ -37,6 +43,8 @@ const CHARSETS: [&str; 5] = ["ucs2", "macroman", "macce", "dec8", "hp8"];
 pub(super) struct Words<'w> {
     pub charset: Option<&'w str>,
     pub collation: Option<&'w str>,
+    /// NCHAR and its like, which say what the character set is.
+    pub is_national: bool,
     /// BINARY behind a type of texts.
     pub binary: bool,
     /// UNSIGNED, which ZEROFILL implies.
@@ -55,6 +63,7 @@ pub(super) fn warnings(words: &Words, ty: &SqlType) -> Vec<Warning> {
     let mut said = Vec::new();
     let charset = words.charset.map(str::to_ascii_lowercase);
     match charset.as_deref() {
+        _ if words.is_national => said.push(warning(NATIONAL, NATIONAL_SET)),
         Some("utf8") => said.push(warning(UTF8, ALIAS)),
         Some(name) if name == "utf8mb3" || CHARSETS.contains(&name) => {
             let message = format!(

@@ -44,10 +44,10 @@ pub(crate) use alter::{added_keys, alter_table};
 pub(crate) use create::create_table;
 pub(crate) use create_index::index;
 
-use onionskin_schema::SchemaError;
+use onionskin_schema::{COMMENT_MARK, SchemaError};
 
 use crate::errors::{self, NotUnderstood, Refusal};
-use crate::lex::{Token, TokenKind, tokens};
+use crate::lex::{LiteralKind, Token, TokenKind, tokens};
 use crate::plan::Action;
 pub(crate) use crate::plan::{AliasMarks, Copied, Ddl, DdlPiece, Prefixed, Redefined, Reference};
 use crate::planner::{Planned, Planner, Request, identifier, refuse};
@@ -111,8 +111,25 @@ pub(crate) fn target(request: &Request, tokens: &[Token]) -> Option<(Option<Stri
 
 /// Refuses names of the form that physical columns have, and that constraints and indexes on them
 /// have: an index or a foreign key over one would be made behind the back of the protected column
-/// that it belongs to, and a guard could be taken away.
+/// that it belongs to, and a guard could be taken away. A comment as protected columns have it
+/// would make one of a plain column, which nobody could read.
 fn check_names(sql: &[u8], tokens: &[Token]) -> Planned<()> {
+    let is_string = |t: &&Token| {
+        let strings = [LiteralKind::String, LiteralKind::Introduced];
+        matches!(t.kind, TokenKind::Literal(kind) if strings.contains(&kind))
+    };
+    // in pieces, or with escapes, it is the same
+    let is_letter = |b: &u8| !matches!(b, b'\'' | b'"' | b'\\' | b' ' | b'\t' | b'\n' | b'\r');
+    let is_ours = |t: &Token| {
+        let text: Vec<u8> = t.text(sql).iter().copied().filter(is_letter).collect();
+        memchr::memmem::find(&text, COMMENT_MARK.as_bytes()).is_some()
+    };
+    if tokens.iter().filter(is_string).any(is_ours) {
+        return refuse(
+            &errors::DEFINITION,
+            "a comment as protected columns have it",
+        );
+    }
     for name in tokens.iter().filter_map(|t| identifier(sql, t)) {
         if onionskin_schema::is_reserved_name(&name) {
             let about = format!("{name} is a name as physical columns have it");

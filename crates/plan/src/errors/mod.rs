@@ -171,6 +171,9 @@ table! {
     pub BROKEN_VIEW = "OS1045", 1356, "HY000",
         "A view names protected tables or columns that are gone. Mostly in the server's own words, without the code.",
         "Make the view anew (CREATE OR REPLACE VIEW), or drop it.";
+    pub NO_TABLE = "OS1046", 1146, "42S02",
+        "An enforced section of [protect] names a table, and there is none of this name.",
+        "Make the table as the section says. If the name means something else in the statement, use another one; if the section's name is wrong, correct it.";
     pub DAMAGED = "OS1101", 1105, "HY000",
         "The table's protection metadata is missing, changed or not authentic.",
         "Restore the table's definition (comments and columns) from a backup; check the keys.";

@@ -307,6 +307,19 @@ mod tests {
         assert!(facts("/*!50000 CALL p() */").calls);
         assert!(facts("DELETE FROM t RETURNING a").returns);
         assert_eq!(facts("/* a */ LOCK TABLES t READ").locks_tables, Some(true));
+        for flush in [
+            "FLUSH TABLES t WITH READ LOCK",
+            "FLUSH LOCAL TABLE a, b FOR EXPORT",
+        ] {
+            assert_eq!(facts(flush).locks_tables, Some(true), "{flush}");
+        }
+        for flush in [
+            "FLUSH TABLES WITH READ LOCK",
+            "FLUSH TABLES",
+            "FLUSH TABLES t",
+        ] {
+            assert_eq!(facts(flush).locks_tables, None, "{flush}");
+        }
         assert_eq!(facts("START TRANSACTION").locks_tables, Some(false));
         assert_eq!(facts("START SLAVE").locks_tables, None);
         let calls =

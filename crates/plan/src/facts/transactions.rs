@@ -3,10 +3,18 @@
 use super::words::Words;
 
 impl Words<'_> {
-    /// `true`: `LOCK TABLES`. `false`: what ends that.
+    /// `true`: `LOCK TABLES`, or `FLUSH TABLES` of some tables that locks them likewise. `false`:
+    /// what ends that.
     pub(super) fn locks_tables(&self) -> Option<bool> {
+        let is_tables = |at| self.is(at, "tables") || self.is(at, "table");
         match () {
-            () if self.is(0, "lock") && (self.is(1, "tables") || self.is(1, "table")) => Some(true),
+            () if self.is(0, "lock") && is_tables(1) => Some(true),
+            () if self.is(0, "flush") => {
+                let at = [1, 2].into_iter().find(|at| is_tables(*at))?;
+                let locks = self.says("lock") || self.says("export");
+                // of all tables: a lock of another kind, which a transaction does not end
+                (locks && !self.is(at + 1, "with")).then_some(true)
+            }
             () if self.begins(&["unlock", "begin"]) => Some(false),
             () if self.is(0, "start") && self.is(1, "transaction") => Some(false),
             () => None,

@@ -107,6 +107,14 @@ impl<'a> Words<'a> {
             }
             let is_qualified = *at > 0 && self.is_sign(*at - 1, b'.');
             let is_apart = name.text.as_ptr_range().end != open.text.as_ptr();
+            let begins = if is_qualified {
+                at.saturating_sub(2)
+            } else {
+                *at
+            };
+            if self.is_written_to(begins) {
+                return false;
+            }
             match name.kind {
                 TokenKind::Quoted => true,
                 TokenKind::Word if is_qualified => true,
@@ -115,6 +123,22 @@ impl<'a> Words<'a> {
             }
         };
         (0..self.all.len().saturating_sub(1)).any(|at| is_call(&at))
+    }
+
+    /// Whether the name here is that of a table which rows are written to: no function is called
+    /// behind these words.
+    fn is_written_to(&self, at: usize) -> bool {
+        const BEFORE: [&str; 7] = [
+            "delayed",
+            "high_priority",
+            "ignore",
+            "insert",
+            "into",
+            "low_priority",
+            "replace",
+        ];
+        let before = at.checked_sub(1).map(|before| &self.all[before]);
+        before.is_some_and(|word| BEFORE.iter().any(|b| word.is(b)))
     }
 
     pub fn has_parenthesis(&self) -> bool {

@@ -17,9 +17,11 @@
 //! `token.rs` says what tokens there are. This file tells by the first byte which one begins, and
 //! reads it; where quoted texts end is in `quoted.rs`, where comments do in `comments.rs`.
 //! `statements.rs` cuts a text of several statements, and `unwrapped.rs` takes statements out of
-//! executable comments. `used.rs` finds the databases and files that statements ask for.
+//! executable comments; `executed.rs` says which of these a server reads. `used.rs` finds the
+//! databases and files that statements ask for.
 
 mod comments;
+mod executed;
 mod introducer;
 mod quoted;
 mod statements;
@@ -30,6 +32,7 @@ mod used;
 use introducer::is_introducer;
 
 pub(crate) use comments::executable;
+pub(crate) use executed::as_executed;
 pub(crate) use statements::is_compound;
 pub use statements::{Empty, Statements, split, used_database};
 pub use token::{LexError, LexMode, LiteralKind, Token, TokenKind};

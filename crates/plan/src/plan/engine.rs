@@ -40,6 +40,8 @@ pub struct ScratchRead {
     pub conditions: Vec<Text>,
     /// The clause behind it that locks the rows, or nothing.
     pub lock: &'static str,
+    /// How many seconds it waits for rows that others have locked: MariaDB's WAIT, in digits.
+    pub seconds: Option<String>,
     /// Of a table that is written to: what names a row, as the server is asked for it; the last of
     /// the result. The physical columns of the primary key, where there is one.
     pub key: Vec<String>,

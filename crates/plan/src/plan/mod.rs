@@ -597,11 +597,23 @@ pub struct Plan {
     pub names: Vec<TableName>,
     /// What it defines.
     pub defines: Defines,
+    /// The table that its definition would protect, whether it comes to that or not. What is
+    /// written to it afterwards is meant for protected columns.
+    pub protects: Option<Protects>,
     /// What its words say about how it is run and answered.
     pub facts: Facts,
     /// A stored program near protected tables. It is relayed because it was read, so the session's
     /// settings have to be known, as for what is not relayed.
     pub program: bool,
+}
+
+/// A table whose definition has protected columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Protects {
+    /// Its name.
+    pub table: TableName,
+    /// It would end with its session.
+    pub temporary: bool,
 }
 
 /// Whether a statement changes what names mean.
@@ -645,6 +657,7 @@ impl Plan {
             doubt: Doubt::None,
             names,
             defines,
+            protects: None,
             facts: Facts::default(),
             program: false,
         }

@@ -1,11 +1,11 @@
 //! `FROM`: which tables a query reads, and the conditions of its joins.
 
-use sqlparser::ast::{JoinConstraint, JoinOperator, ObjectName, TableFactor, TableWithJoins};
+use sqlparser::ast::{JoinConstraint, ObjectName, TableFactor, TableWithJoins};
 
 use crate::errors::{self, NotUnderstood};
 use crate::planner::{Known, Planned, Planner, refuse};
 use crate::query::Mode;
-use crate::scope::{Scope, Source};
+use crate::scope::{Scope, Source, join_constraint};
 
 impl Planner<'_> {
     /// The table that a name means: database, name, what is known.
@@ -150,16 +150,8 @@ impl Planner<'_> {
             {
                 merges |= self.joins(table_with_joins, scope)?;
             }
-            let constraint = match &join.join_operator {
-                JoinOperator::Join(c)
-                | JoinOperator::Inner(c)
-                | JoinOperator::Left(c)
-                | JoinOperator::LeftOuter(c)
-                | JoinOperator::Right(c)
-                | JoinOperator::RightOuter(c)
-                | JoinOperator::CrossJoin(c)
-                | JoinOperator::StraightJoin(c) => c,
-                _ => return NotUnderstood::JoinKind.refuse(),
+            let Some(constraint) = join_constraint(&join.join_operator) else {
+                return NotUnderstood::JoinKind.refuse();
             };
             match constraint {
                 JoinConstraint::None => {}

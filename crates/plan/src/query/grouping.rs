@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{
     BinaryOperator, Expr, Function, GroupByExpr, Ident, JoinOperator, SelectItem, TableFactor,
-    TableWithJoins, UnaryOperator, visit_expressions,
+    TableWithJoins, UnaryOperator,
 };
 
 use crate::comparable::{equality, exact_order, goes_by_name, no_order};
@@ -20,6 +20,7 @@ use crate::plan::{ColumnUse, GroupedColumn, Grouping, ResultItem, Source};
 use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::query::finish::aggregate_of;
 use crate::scope::{Resolved, Scope};
+use crate::visit::visit_expressions;
 
 impl Planner<'_> {
     /// `GROUP BY`; returns the protected columns in it.

@@ -7,7 +7,7 @@
 use onionskin_schema::folded;
 use std::ops::{ControlFlow, Range};
 
-use sqlparser::ast::{Expr, Function, Query, Visit, Visitor};
+use sqlparser::ast::{Expr, Function, Query};
 
 use super::functions::is_carried;
 use crate::errors;
@@ -15,6 +15,7 @@ use crate::lex::{Token, TokenKind};
 pub(super) use crate::plan::Computed;
 use crate::plan::{ColumnUse, Source};
 use crate::planner::{Planned, Planner, UseScratch, refuse};
+use crate::visit::{Visitor, visit};
 
 /// Functions of many rows.
 const OF_ROWS: [&str; 37] = [
@@ -132,7 +133,7 @@ pub(crate) fn is_constant_for_a_row(text: &str) -> bool {
 /// only.
 fn is_constant(text: &str, once: bool) -> bool {
     let expr = crate::parse::expression(text);
-    expr.is_ok_and(|expr| expr.visit(&mut Constant { once }).is_continue())
+    expr.is_ok_and(|expr| visit(&expr, &mut Constant { once }).is_continue())
 }
 
 impl Planner<'_> {

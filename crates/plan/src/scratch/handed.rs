@@ -18,10 +18,11 @@ use std::sync::Arc;
 
 use onionskin_schema::{Table, folded};
 use sqlparser::ast::{
-    Expr, Function, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, Visit, Visitor,
-    WindowType,
+    Expr, Function, Ident, JoinConstraint, ObjectName, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, WindowType,
 };
+
+use crate::visit::{Visit, Visitor, visit};
 
 /// A column of a query's result.
 #[derive(Clone)]
@@ -67,7 +68,7 @@ impl Handed {
                 .or_insert_with(|| Some(Arc::clone(table)));
         }
         let mut derived = Derived::default();
-        let _ = statement.visit(&mut derived);
+        let _ = visit(statement, &mut derived);
         let Derived { queries, others } = derived;
         for name in queries.iter().map(|(name, ..)| name).chain(&others) {
             // what a name of a table and of a derived one means depends on where it stands
@@ -86,7 +87,7 @@ impl Handed {
                 all: false,
                 windows: false,
             };
-            let _ = statement.visit(&mut found);
+            let _ = visit(statement, &mut found);
             let Aliases {
                 mut names,
                 mut all,
@@ -122,7 +123,7 @@ impl Handed {
 
     /// Whether an expression is made from protected columns.
     pub fn is_handed(&self, expr: &Expr) -> bool {
-        !self.names.is_empty() && expr.visit(&mut Mentions(self)).is_break()
+        !self.names.is_empty() && visit(expr, &mut Mentions(self)).is_break()
     }
 
     /// Whether each column of a query's result is. The last word counts for those behind it.
@@ -275,18 +276,11 @@ fn is_string(alias: &Ident) -> bool {
 /// Whether a join shows columns of both sides as one.
 fn merges(item: &TableWithJoins) -> bool {
     item.joins.iter().any(|join| {
-        let constraint = match &join.join_operator {
-            JoinOperator::Join(c)
-            | JoinOperator::Inner(c)
-            | JoinOperator::Left(c)
-            | JoinOperator::LeftOuter(c)
-            | JoinOperator::Right(c)
-            | JoinOperator::RightOuter(c)
-            | JoinOperator::CrossJoin(c)
-            | JoinOperator::StraightJoin(c) => c,
-            _ => return true,
-        };
-        !matches!(constraint, JoinConstraint::On(_) | JoinConstraint::None)
+        let constraint = crate::scope::join_constraint(&join.join_operator);
+        !matches!(
+            constraint,
+            Some(JoinConstraint::On(_) | JoinConstraint::None)
+        )
     })
 }
 
@@ -351,7 +345,7 @@ impl Visitor for Aliases<'_> {
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         for window in &select.named_window {
-            self.windows |= window.visit(&mut Mentions(self.handed)).is_break();
+            self.windows |= visit(window, &mut Mentions(self.handed)).is_break();
         }
         for item in &select.projection {
             if let SelectItem::ExprWithAlias { expr, alias } = item

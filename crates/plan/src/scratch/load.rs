@@ -10,7 +10,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use onionskin_schema::Table;
-use sqlparser::ast::{Expr, Query, Visit, Visitor};
+use sqlparser::ast::{Expr, Query};
 
 use super::handed::Handed;
 use super::walk::is_call_allowed;
@@ -23,6 +23,7 @@ pub(super) use crate::plan::Load;
 use crate::planner::{Known, Planned, Planner, UseScratch, refuse};
 use crate::scope::position;
 use crate::unknown::Place;
+use crate::visit::{Visitor, visit};
 
 /// Functions and names of an expression.
 pub(super) struct Checked {
@@ -336,7 +337,7 @@ fn assignment(planner: &Planner<'_>, part: Range<usize>, table: &Arc<Table>) -> 
         return unclear();
     };
     let mut checked = Checked { refused: None };
-    let _ = expr.visit(&mut checked);
+    let _ = visit(&expr, &mut checked);
     if let Some(refusal) = checked.refused {
         return Err(refusal);
     }

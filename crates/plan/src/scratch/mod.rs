@@ -61,6 +61,7 @@ pub(crate) use self::create::{create, create_by_words};
 pub(crate) use self::functions::{carried, is_carried};
 pub(crate) use self::insert::insert;
 pub(crate) use self::load::load;
+pub(crate) use self::walk::lock;
 pub(crate) use self::write::{delete, update};
 pub(crate) use crate::plan::{
     Carried, NamedBy, Renamed, Scratch, ScratchColumn, ScratchRead, TOO_LONG,
@@ -112,18 +113,27 @@ fn finds_more(planner: &Planner<'_>) -> bool {
     tokens.any(|t| WORDS.iter().any(|word| t.is_word(sql, word)))
 }
 
-/// Plans a query for the scratch engine. `shares` says that it ends with `LOCK IN SHARE MODE`.
-pub(crate) fn select(planner: &mut Planner<'_>, query: &Query, shares: bool) -> Planned<Action> {
+/// Plans a query for the scratch engine. `locks`: how it locks rows by `LOCK IN SHARE MODE` at its
+/// end, which its tree does not have; `seconds`: how long it waits for them.
+pub(crate) fn select(
+    planner: &mut Planner<'_>,
+    query: &Query,
+    locks: &'static str,
+    seconds: Option<String>,
+) -> Planned<Action> {
     let variables = reads::variables(planner)?;
-    let found = walk(planner, query, shares)?;
+    let found = walk(planner, query, locks)?;
     if found.repeats && planner.request.settings.family == Family::MySql {
         // it makes a copy of the part, which opens the temporary table once more
         return NotUnderstood::UsedTwice("a part of WITH").refuse();
     }
-    let (reads, renamed) = {
+    let (mut reads, renamed) = {
         let all = 0..planner.tokens.len();
         reads::reads(planner, found.references, all)?
     };
+    for read in reads.iter_mut().filter(|read| !read.lock.is_empty()) {
+        read.seconds.clone_from(&seconds);
+    }
     let finds_more = finds_more(planner);
     Ok(Action::Scratch(Box::new(Scratch {
         reads,

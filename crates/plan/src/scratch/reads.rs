@@ -134,7 +134,7 @@ pub(super) fn has_same_default(column: &Column) -> bool {
     let text = match &column.default {
         Some(Default::Server(text)) => text,
         Some(Default::Literal(DefaultLiteral::Expression(text))) => text,
-        _ => return !column.generated,
+        _ => return !column.generated && !column.has_lost_default(),
     };
     let text = text.to_ascii_lowercase();
     let now = text.starts_with("current_timestamp");
@@ -257,6 +257,7 @@ pub(super) fn reads(
             text: text.finish(),
             conditions: reference.conditions,
             lock: reference.lock,
+            seconds: None,
             key: Vec::new(),
             named_by: NamedBy::Key,
             defines: defaulted.is_some(),
@@ -399,6 +400,7 @@ pub(super) fn whole(planner: &mut Planner<'_>, table: &Arc<Table>) -> Planned<Sc
         text: TextBuilder::default().finish(),
         conditions: Vec::new(),
         lock: "",
+        seconds: None,
         key: Vec::new(),
         named_by: NamedBy::Key,
         defines: false,

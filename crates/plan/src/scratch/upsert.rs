@@ -18,7 +18,7 @@ use onionskin_schema::{Column, Table, same_name};
 use onionskin_value::{Family, Kind, SqlType};
 use sqlparser::ast::{
     Assignment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Insert, OnInsert,
-    Query, Select, SetExpr, TableFactor, TableObject, Visit, Visitor,
+    Query, Select, SetExpr, TableFactor, TableObject,
 };
 
 use super::handed::Handed;
@@ -36,6 +36,7 @@ pub(super) use crate::plan::{MetRows, NewValues};
 use crate::planner::{Known, Planned, Planner, refuse};
 use crate::scope::{self, Scope, position};
 use crate::unknown::Place;
+use crate::visit::{Visitor, visit};
 
 /// What is said of `INSERT IGNORE` with such a clause.
 pub(super) const IGNORED: NotUnderstood =
@@ -305,7 +306,7 @@ pub(super) fn check_value(value: &Expr) -> Planned<()> {
         }
     }
     check_calls(value)?;
-    match value.visit(&mut Columns).is_break() {
+    match visit(value, &mut Columns).is_break() {
         true => NotUnderstood::Within("a column", "a new row's values").refuse(),
         false => Ok(()),
     }
@@ -314,7 +315,7 @@ pub(super) fn check_value(value: &Expr) -> Planned<()> {
 /// Only functions that may run on the engine, and no query.
 fn check_calls(expr: &Expr) -> Planned<()> {
     let mut checked = Checked { refused: None };
-    let _ = expr.visit(&mut checked);
+    let _ = visit(expr, &mut checked);
     checked.refused.map_or(Ok(()), Err)
 }
 
@@ -371,7 +372,7 @@ pub(super) fn refuse_ambiguous(
         }
     }
     let mut others = Others(query.with.is_some());
-    let _ = query.visit(&mut others);
+    let _ = visit(query, &mut others);
     struct Bare<'r>(&'r [Reference], bool);
     impl Visitor for Bare<'_> {
         type Break = String;
@@ -408,7 +409,7 @@ pub(super) fn refuse_ambiguous(
     for assignment in list {
         let value = without_new_values(&assignment.value);
         let mut bare = Bare(references, others.0);
-        if let ControlFlow::Break(name) = value.visit(&mut bare) {
+        if let ControlFlow::Break(name) = visit(&value, &mut bare) {
             let about = format!(
                 "column {name} (write the table's name before it, and give the query's table another)"
             );
@@ -625,7 +626,7 @@ pub(super) fn met(
             if !has_simple_default(planner, table, index) {
                 return refuse(&errors::NOT_CONSTANT, path);
             }
-        } else if let ControlFlow::Break(refusal) = assignment.value.visit(&mut clause) {
+        } else if let ControlFlow::Break(refusal) = visit(&assignment.value, &mut clause) {
             return Err(refusal);
         }
         let handed = Handed::of(&assignment.value, &names);

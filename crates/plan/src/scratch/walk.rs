@@ -6,9 +6,10 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use onionskin_schema::{Table, folded};
+use onionskin_value::Family;
 use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArguments, JoinOperator, LockType, ObjectName, Query,
-    Select, SelectItem, SetExpr, TableFactor, TableWithJoins, Visit, Visitor,
+    BinaryOperator, Expr, Function, FunctionArguments, JoinOperator, LockType, NonBlock,
+    ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
 };
 
 use super::functions::is_carried;
@@ -19,6 +20,7 @@ use crate::lex::{Token, TokenKind};
 use crate::plan::Text;
 use crate::planner::{Known, Planned, Planner, refuse};
 use crate::scope::{Scope, Source};
+use crate::visit::{Visit, Visitor, visit};
 
 /// Databases of the server's own.
 pub(super) const SYSTEM: [&str; 4] = ["information_schema", "mysql", "performance_schema", "sys"];
@@ -102,10 +104,13 @@ struct Walk<'w, 'a> {
     in_result: HashSet<usize>,
 }
 
-/// Finds the references to tables in a query that changes nothing. `shares`: it ends with
-/// `LOCK IN SHARE MODE`, which the tree does not have.
-pub(super) fn walk(planner: &mut Planner<'_>, query: &Query, shares: bool) -> Planned<Found> {
-    let around = if shares { SHARED } else { "" };
+/// Finds the references to tables in a query that changes nothing. `around`: how it locks rows by
+/// `LOCK IN SHARE MODE` at its end, which the tree does not have.
+pub(super) fn walk(
+    planner: &mut Planner<'_>,
+    query: &Query,
+    around: &'static str,
+) -> Planned<Found> {
     through(planner, query, Some(vec![around]), |_| Ok(()))
 }
 
@@ -115,14 +120,26 @@ pub(super) fn walk_source(planner: &mut Planner<'_>, query: &Query) -> Planned<F
 }
 
 /// How a query locks rows by its last clause.
-fn lock_of(query: &Query) -> Planned<&'static str> {
+fn lock_of(query: &Query, family: Family) -> Planned<&'static str> {
     match query.locks.as_slice() {
         [] => Ok(""),
-        [lock] if lock.of.is_none() && lock.nonblock.is_none() => Ok(match lock.lock_type {
-            LockType::Share => SHARED,
-            LockType::Update => FOR_UPDATE,
-        }),
+        [one] if one.of.is_none() => Ok(lock(one.lock_type, one.nonblock, family)),
         _ => NotUnderstood::LockClause.refuse(),
+    }
+}
+
+/// The clause that locks rows so, in the words of the family.
+pub(crate) fn lock(kind: LockType, nonblock: Option<NonBlock>, family: Family) -> &'static str {
+    let is_mysql = family == Family::MySql;
+    match (kind, nonblock) {
+        (LockType::Update, None) => FOR_UPDATE,
+        (LockType::Update, Some(NonBlock::Nowait)) => " FOR UPDATE NOWAIT",
+        (LockType::Update, Some(NonBlock::SkipLocked)) => " FOR UPDATE SKIP LOCKED",
+        (LockType::Share, None) => SHARED,
+        (LockType::Share, Some(NonBlock::Nowait)) if is_mysql => " FOR SHARE NOWAIT",
+        (LockType::Share, Some(NonBlock::SkipLocked)) if is_mysql => " FOR SHARE SKIP LOCKED",
+        (LockType::Share, Some(NonBlock::Nowait)) => " LOCK IN SHARE MODE NOWAIT",
+        (LockType::Share, Some(NonBlock::SkipLocked)) => " LOCK IN SHARE MODE SKIP LOCKED",
     }
 }
 
@@ -160,7 +177,7 @@ fn through(
     first: impl FnOnce(&mut Walk) -> Planned<()>,
 ) -> Planned<Found> {
     let mut names = Names::default();
-    let _ = statement.visit(&mut names);
+    let _ = visit(statement, &mut names);
     let opens: HashSet<String> = names
         .reads
         .iter()
@@ -186,7 +203,7 @@ fn through(
         in_result: HashSet::new(),
     };
     first(&mut walk)?;
-    if let ControlFlow::Break(refusal) = statement.visit(&mut walk) {
+    if let ControlFlow::Break(refusal) = visit(statement, &mut walk) {
         return Err(refusal);
     }
     if walk.factors != walk.found.len() + walk.of_named {
@@ -238,7 +255,7 @@ impl Visitor for Names {
         for cte in query.with.iter().flat_map(|w| &w.cte_tables) {
             let name = folded(&cte.alias.name.value);
             let mut tables = Tables(Vec::new());
-            let _ = cte.query.visit(&mut tables);
+            let _ = visit(&cte.query, &mut tables);
             self.reads.push((name.clone(), tables.0));
             self.named.insert(name);
         }
@@ -258,8 +275,9 @@ impl Visitor for Walk<'_, '_> {
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Refusal> {
         self.depth += 1;
+        let family = self.planner.request.settings.family;
         let lock = match &mut self.locks {
-            Some(locks) => lock_of(query).map(|lock| {
+            Some(locks) => lock_of(query, family).map(|lock| {
                 let shares = self.depth == 1 && lock.is_empty();
                 locks.push(if shares { locks[0] } else { lock });
             }),
@@ -427,7 +445,7 @@ impl Walk<'_, '_> {
         let last: HashMap<&str, usize> = names.iter().map(String::as_str).zip(0..).collect();
         for (n, part) in parts.enumerate() {
             let mut tables = Tables(Vec::new());
-            let _ = part.query.visit(&mut tables);
+            let _ = visit(&part.query, &mut tables);
             let first_later = n + usize::from(recursive);
             let is_later = |t: &String| last.get(t.as_str()).is_some_and(|at| *at >= first_later);
             if tables.0.iter().any(is_later) {
@@ -448,7 +466,7 @@ impl Walk<'_, '_> {
         for item in &select.projection {
             if let SelectItem::UnnamedExpr(item) = item {
                 let mut written = Written(Vec::new());
-                let _ = item.visit(&mut written);
+                let _ = visit(item, &mut written);
                 for name in &written.0 {
                     let place = self.place(name)?;
                     self.in_names.insert(place.start);

@@ -18,7 +18,8 @@ use std::sync::Arc;
 use onionskin_schema::{Column, Default, KeyRole, Table, same_name};
 use onionskin_value::Family;
 use sqlparser::ast::{
-    Assignment, AssignmentTarget, Delete, FromTable, Ident, ObjectName, Update, Visit,
+    Assignment, AssignmentTarget, Delete, Expr, FromTable, Ident, JoinConstraint, ObjectName,
+    TableFactor, TableWithJoins, Update,
 };
 
 use super::handed::Handed;
@@ -31,8 +32,9 @@ use crate::lex::TokenKind;
 use crate::plan::{Action, ColumnUse};
 pub(super) use crate::plan::{Effect, NewRows, ScratchWrite, Written, WrittenColumn};
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
-use crate::scope::position;
+use crate::scope::{join_constraint, position};
 use crate::unknown::Place;
+use crate::visit::{Visit, visit};
 
 pub(super) const FOR_UPDATE: &str = " FOR UPDATE";
 pub(super) const SHARED: &str = " LOCK IN SHARE MODE";
@@ -191,6 +193,7 @@ pub(crate) fn delete(planner: &mut Planner<'_>, delete: &Delete) -> Planned<Acti
     targets.dedup();
     if own.len() > 1 || !tables.is_empty() {
         check_read(selection, &own, &targets)?;
+        check_read(&conditions(from)?, &own, &targets)?;
     }
     let scratch = change(planner, found, variables, &targets, true)?;
     let written = targets.into_iter().map(|read| Written {
@@ -210,7 +213,7 @@ pub(crate) fn delete(planner: &mut Planner<'_>, delete: &Delete) -> Planned<Acti
 /// The engine would not notice: other references to the table have names of their own there.
 fn check_read(expressions: &impl Visit, own: &[Own], targets: &[usize]) -> Planned<()> {
     let mut read = Names(Vec::new());
-    let _ = expressions.visit(&mut read);
+    let _ = visit(expressions, &mut read);
     let names = read.0.iter().filter_map(|name| name.0.last()?.as_ident());
     for name in names {
         let is = |n: &usize| same_name(&own[*n].table.name, &name.value);
@@ -219,6 +222,31 @@ fn check_read(expressions: &impl Visit, own: &[Own], targets: &[usize]) -> Plann
         }
     }
     Ok(())
+}
+
+/// The conditions of joins.
+fn conditions(from: &[TableWithJoins]) -> Planned<Vec<Expr>> {
+    let mut found = Vec::new();
+    for item in from {
+        let relations = item.joins.iter().map(|join| &join.relation);
+        for relation in std::iter::once(&item.relation).chain(relations) {
+            if let TableFactor::NestedJoin {
+                table_with_joins, ..
+            } = relation
+            {
+                found.extend(conditions(std::slice::from_ref(table_with_joins))?);
+            }
+        }
+        for join in &item.joins {
+            let Some(constraint) = join_constraint(&join.join_operator) else {
+                return NotUnderstood::JoinKind.refuse();
+            };
+            if let JoinConstraint::On(condition) = constraint {
+                found.push(condition.clone());
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// The reads of a statement that changes these tables of its own list. `takes_twice`: one table
@@ -362,6 +390,12 @@ pub(super) fn written_column(
     let Some((carried, text)) = in_the_clear(column) else {
         return refuse(&errors::SCRATCH_TYPE, used.path());
     };
+    let sql = planner.sql();
+    if column.has_lost_default() && planner.tokens.iter().any(|t| t.is_word(sql, "default")) {
+        // it would be NULL there, and is an error or an empty value
+        let about = format!("{}, which has no default", used.path());
+        return refuse(&errors::VALUE, about);
+    }
     if column.protection.is_none() {
         return Ok(WrittenColumn {
             index,
@@ -422,6 +456,11 @@ pub(super) fn defaulted(
     asked: bool,
 ) -> Planned<Vec<WrittenColumn>> {
     let left_out = |i: &usize| !given.iter().any(|c| c.index == *i);
+    let mut lost = (0..table.columns.len()).filter(|i| table.columns[*i].has_lost_default());
+    if let Some(index) = lost.find(|i| asked || left_out(i)) {
+        let about = format!("column {}, which has no default", table.columns[index].name);
+        return refuse(&errors::VALUE, about);
+    }
     let computed = |i: &usize| table.columns[*i].computed_default().is_some();
     let mut indexes: Vec<usize> = (0..table.columns.len())
         .filter(left_out)

@@ -7,8 +7,10 @@
 
 use onionskin_schema::TableName;
 
+use crate::ddl::{alters_table, creates_table, target};
 use crate::errors;
 use crate::lex::{LexError, LexMode, Token, TokenKind};
+use crate::plan::Protects;
 use crate::planner::{Planned, Request, refuse};
 use crate::request::COLLATION;
 
@@ -30,6 +32,29 @@ pub(super) fn check(request: &Request, tokens: &[Token], names: &[TableName]) ->
     )
 }
 
+/// The table that a definition would protect, were it to succeed. `is_near`: the statement names a
+/// protected table, which it may take columns from.
+pub(super) fn protects(request: &Request, tokens: &[Token], is_near: bool) -> Option<Protects> {
+    let sql = request.sql;
+    let first = tokens.first()?;
+    let creates = first.is_word(sql, "create") && creates_table(sql, tokens);
+    let alters = first.is_word(sql, "alter") && alters_table(sql, tokens);
+    if !creates && !alters {
+        return None;
+    }
+    let is_clause =
+        |pair: &[Token]| pair[0].is_word(sql, "encrypted") && pair[1].is_word(sql, "for");
+    let takes = creates && is_near;
+    if !takes && !tokens.windows(2).any(is_clause) {
+        return None;
+    }
+    let (database, name) = target(request, tokens)?;
+    Some(Protects {
+        table: TableName::new(database?, name),
+        temporary: creates && tokens.iter().take(4).any(|t| t.is_word(sql, "temporary")),
+    })
+}
+
 /// Whether the policy has something to say of one of these.
 pub(super) fn concern(request: &Request, names: &[TableName]) -> bool {
     names
@@ -44,8 +69,8 @@ fn was_read(sql: &[u8], tokens: &[Token]) -> bool {
     let is = |at: usize, word: &str| tokens.get(at).is_some_and(|t| t.is_word(sql, word));
     let head = tokens.iter().take_while(|t| !t.is(b'('));
     let whole = match (is(0, "create"), is(0, "alter")) {
-        (true, _) => crate::ddl::creates_table(sql, tokens),
-        (_, true) => crate::ddl::alters_table(sql, tokens),
+        (true, _) => creates_table(sql, tokens),
+        (_, true) => alters_table(sql, tokens),
         // `SHOW CREATE TABLE` only asks, and of RENAME TABLE, `renames.rs` reads all
         _ => is(0, "show") || is(0, "rename"),
     };

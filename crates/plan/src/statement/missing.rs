@@ -157,7 +157,7 @@ pub(super) fn doubt(
                 !is_dual
                     && match database {
                         Some(database) => is_missing(request, &TableName::new(database, name)),
-                        None => request.policy.concerns_somewhere(&name),
+                        None => may_be_missing_somewhere(request, &name),
                     }
             };
             if !tables.into_iter().any(is_missing) {
@@ -289,6 +289,11 @@ fn is_missing(request: &Request, name: &TableName) -> bool {
         && !matches!(request.catalog.table(database, table), Known::Table(_))
         && (request.policy.concerns(database, table)
             || request.catalog.was_protected(database, table))
+}
+
+/// The same where no database is selected: of a table of this name in any.
+fn may_be_missing_somewhere(request: &Request, table: &str) -> bool {
+    request.policy.concerns_somewhere(table) || request.catalog.was_protected_somewhere(table)
 }
 
 /// The table of a statement that names no other: an INSERT without a query, and what servers

@@ -7,16 +7,17 @@
 //!
 //! `near.rs` collects the words, `words.rs` tells statements apart by them, `nested.rs` finds
 //! queries where none belongs, `definitions.rs` the definitions that no rule reads, `renames.rs`
-//! looks at tables' new names; `rows.rs` plans what reads and writes rows. `missing.rs` finds
-//! tables that may not be there, with `program_tables.rs` for those of stored programs; `program/`
-//! reads the programs themselves. `unmet.rs` refuses tables that are not what the configuration or
-//! the pins say, `set_statement.rs` plans statements behind settings of their own, `show.rs` and
-//! `columns_view.rs` the others. Of statements in the texts of statements, `by_name.rs` says where
-//! they are.
+//! looks at tables' new names, `histogram.rs` at the columns of histograms; `rows.rs` plans what
+//! reads and writes rows. `missing.rs` finds tables that may not be there, with `program_tables.rs`
+//! for those of stored programs; `program/` reads the programs themselves. `unmet.rs` refuses
+//! tables that are not what the configuration or the pins say, `set_statement.rs` plans statements
+//! behind settings of their own, `show.rs` and `columns_view.rs` the others. Of statements in the
+//! texts of statements, `by_name.rs` says where they are.
 
 mod columns_view;
 mod definitions;
 mod grants;
+mod histogram;
 mod into;
 mod missing;
 mod near;
@@ -29,6 +30,7 @@ mod set_statement;
 pub(crate) mod settings;
 mod show;
 mod stray;
+mod string_names;
 mod unmet;
 mod view;
 mod words;
@@ -47,17 +49,18 @@ use crate::request::{BROKEN_VIEW, HIDDEN};
 use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
+use self::histogram::Histogram;
 pub(crate) use self::near::candidates;
-use self::near::string_as_name;
 pub use self::program::reads_program;
 pub use self::program_tables::tables_of_program;
 pub(crate) use self::rows::query_behind;
 use self::rows::{explained, on_scratch, planned};
 use self::set_statement::{is_set_statement, set_statement};
 use self::show::show;
+use self::string_names::string_as_name;
 use self::words::{
     defines, defines_view, first_words, hides_by_name, is_analyze, is_by_name, is_describe,
-    is_idle_comment, manages_accounts, only_names, relayed_by_table_name, word_is,
+    is_idle_comment, made_view, manages_accounts, only_names, relayed_by_table_name, word_is,
 };
 pub(crate) use self::words::{flattened, is_one_of};
 
@@ -120,6 +123,7 @@ pub fn plan(request: &Request) -> Outcome {
     let defines = defines(request.sql, &tokens);
     let facts = Facts::of(request.sql, &tokens, request.settings.lex);
     let definition = definitions::check(request, &tokens, &names);
+    let protects = definitions::protects(request, &tokens, !near.is_empty());
     let renamed = renames::check(request, &tokens, &names);
     let unmet = unmet::check(request, &names);
     let asks = facts.question.asks();
@@ -139,10 +143,11 @@ pub fn plan(request: &Request) -> Outcome {
         false => tokens.clone(),
     };
     let program = !near.is_empty() && program::is_program(request.sql, &tokens);
+    let is_histogram = Histogram::read(request, &tokens).is_some();
     let decided = parse::with_room(levels, || decide(request, tokens, near)).and_then(|decided| {
         unmet::allow(request, &for_unmet, &unmet, &decided.0)?;
-        // a program's own rule has read its queries
-        if !program {
+        // their own rules have read all of them, a program's queries too
+        if !program && !is_histogram {
             hidden.check(&decided.0, || missing::names_any(request, &names))?;
         }
         if let Action::Relay = decided.0 {
@@ -187,6 +192,7 @@ pub fn plan(request: &Request) -> Outcome {
         facts,
         doubt,
         program,
+        protects,
         ..plan
     }))
 }
@@ -222,8 +228,8 @@ fn decide<'a>(
 ) -> Planned<Decided<'a>> {
     let sql = request.sql;
     let words = first_words(sql, &tokens, 4);
-    if let Some(made) = view::made_anew(request, &tokens, &words) {
-        // whatever is wrong with the view that is there
+    if let Some(made) = made_view(request, &tokens, &words) {
+        // whatever is wrong with a view that is there, the server knows whether it is replaced
         let is_made = |table: &Table| {
             let name = TableName::new(&table.database, &table.name);
             table.view && table.damaged.is_some() && made.is_same(&name)
@@ -249,7 +255,7 @@ fn decide<'a>(
     if is_relayed_unseen(sql, &tokens, &words, &near)? {
         return Ok((Action::Relay, None));
     }
-    check_damaged(&words, &near)?;
+    check_damaged(&words, &near, only_names(sql, &tokens))?;
     const WITH_IDLE: [&str; 6] = ["select", "lock", "insert", "replace", "update", "delete"];
     if WITH_IDLE.iter().any(|word| starts(word)) {
         // what mysqldump and MediaWiki write; left out, they change nothing that is answered
@@ -336,11 +342,16 @@ fn is_relayed_unseen(
     refuse(&errors::HIDDEN_COLUMNS, about)
 }
 
-/// A damaged table can be dropped, nothing else.
-fn check_damaged(words: &[&str], near: &[Arc<Table>]) -> Planned<()> {
+/// A damaged table can be dropped; a broken view can get another name and be shown, too.
+fn check_damaged(words: &[&str], near: &[Arc<Table>], only_names: bool) -> Planned<()> {
+    let is = |at, word| word_is(words, at, word);
+    let renames = is(0, "rename") && (is(1, "table") || is(1, "tables"));
+    let shows = is(0, "show") && is(1, "create") && (is(2, "table") || is(2, "view"));
+    let may_be_broken = only_names && (renames || shows);
     for table in near {
         if let Some(reason) = &table.damaged
-            && !word_is(words, 0, "drop")
+            && !is(0, "drop")
+            && !(may_be_broken && table.view)
         {
             if reason == BROKEN_VIEW {
                 return Err(Refusal::broken_view(&table.database, &table.name));
@@ -374,6 +385,10 @@ fn near_tables<'a>(
         let mut planner = Planner::new(request, tokens, near)?;
         let action = crate::scratch::load(&mut planner)?;
         return Ok((action, Some(planner)));
+    }
+    if let Some(histogram) = Histogram::read(request, &tokens) {
+        histogram.check(request)?;
+        return Ok((Action::Relay, None));
     }
     if relayed_by_table_name(words) && only_names(sql, &tokens) || manages_accounts(words) {
         return Ok((Action::Relay, None));

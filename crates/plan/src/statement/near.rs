@@ -7,10 +7,10 @@ use super::words::{
     asks_about_the_last, first_words, flattened, is_by_name, is_one_of, keeps_diagnostics, word_is,
 };
 use crate::lex::executable;
-use crate::lex::{LexError, LexMode, Token, TokenKind};
+use crate::lex::{LexError, LexMode, LiteralKind, Token, TokenKind};
 use crate::named::{NamedTable, tables_named, tables_of_rows};
 use crate::native::is_reserved;
-use crate::planner::{Planner, Request, identifier};
+use crate::planner::{Known, Planner, Request, identifier};
 use crate::request::COLLATION;
 
 /// Whether no word of the statement is meant for a table.
@@ -60,13 +60,7 @@ pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<Tabl
     {
         return Ok(found);
     }
-    collect(
-        request.sql,
-        tokens,
-        request.settings.lex,
-        database,
-        &mut found,
-    )?;
+    collect(request, tokens, database, &mut found)?;
     joined(request.sql, tokens, request.settings.lex, &mut found)?;
     if word_is(&words, 0, "show") {
         found.extend(shown_from(request.sql, tokens));
@@ -87,7 +81,7 @@ pub(crate) fn candidates(request: &Request, tokens: &[Token]) -> Result<Vec<Tabl
             return Err(LexError::TooManyNames(MAX_NAMES));
         }
         for database in databases {
-            names(request.sql, &all, Some(&database), &mut found)?;
+            names(request, request.sql, &all, Some(&database), &mut found)?;
         }
     }
     if word_is(&words, 0, "create") || word_is(&words, 0, "alter") {
@@ -245,37 +239,6 @@ fn may_query(sql: &[u8], tokens: &[Token]) -> bool {
         .any(|t| t.kind == TokenKind::Executable || begins(t))
 }
 
-/// Whether a double-quoted string stands where a table's name belongs. The server would call it
-/// a syntax error, with the statement's values in its log; its author may have meant a
-/// protected table.
-pub(super) fn string_as_name(sql: &[u8], tokens: &[Token]) -> bool {
-    let mut depth = 0usize;
-    for (i, token) in tokens.iter().enumerate() {
-        if token.is(b'(') {
-            depth += 1;
-        } else if token.is(b')') {
-            depth = depth.saturating_sub(1);
-        }
-        let string = token.kind == TokenKind::Literal(crate::lex::LiteralKind::String)
-            && token.text(sql).first() == Some(&b'"');
-        if !string || i == 0 {
-            continue;
-        }
-        let before = &tokens[i - 1];
-        let after = tokens.get(i + 1);
-        let names = ["into", "update", "join", "table"]
-            .iter()
-            .any(|w| before.is_word(sql, w))
-            || (depth == 0 && before.is_word(sql, "from"))
-            || before.is(b'.')
-            || after.is_some_and(|t| t.is(b'.'));
-        if names {
-            return true;
-        }
-    }
-    false
-}
-
 /// Functions that tell about the statement before them, when called.
 fn is_diagnostic_call(sql: &[u8], tokens: &[Token], at: usize) -> bool {
     const FUNCTIONS: [&str; 10] = [
@@ -364,13 +327,13 @@ fn calls_with_values(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool {
 
 /// The names of a text and of its executable comments. Comments within each other have no tokens.
 fn collect(
-    sql: &[u8],
+    request: &Request,
     tokens: &[Token],
-    mode: LexMode,
     database: Option<&str>,
     found: &mut Vec<TableName>,
 ) -> Result<(), LexError> {
-    names(sql, tokens, database, found)?;
+    let (sql, mode) = (request.sql, request.settings.lex);
+    names(request, sql, tokens, database, found)?;
     let is_comment = |t: &Token| t.kind == TokenKind::Executable;
     for comment in tokens.iter().filter(|t| is_comment(t)) {
         let (body, version) = executable(comment.text(sql));
@@ -381,7 +344,7 @@ fn collect(
             if tokens.iter().any(is_comment) {
                 return Err(LexError::Ambiguous);
             }
-            names(inner, &tokens, database, found)?;
+            names(request, inner, &tokens, database, found)?;
         }
     }
     Ok(())
@@ -392,6 +355,7 @@ fn collect(
 const MAX_NAMES: usize = 16_384;
 
 fn names(
+    request: &Request,
     sql: &[u8],
     tokens: &[Token],
     database: Option<&str>,
@@ -405,6 +369,11 @@ fn names(
             if found.len() > MAX_NAMES {
                 return Err(LexError::TooManyNames(MAX_NAMES));
             }
+        }
+        if let Some(database) = database
+            && let Some(name) = unquoted(request, sql, tokens, i, database)
+        {
+            found.push(TableName::new(database, name));
         }
         let Some(name) = identifier(sql, token) else {
             continue;
@@ -432,6 +401,60 @@ fn names(
         }
     }
     Ok(())
+}
+
+/// A table's name that no server takes without quotes: a reserved word, a number. With such a name
+/// the statement is a syntax error, and its values are in the server's log.
+fn unquoted(
+    request: &Request,
+    sql: &[u8],
+    tokens: &[Token],
+    at: usize,
+    database: &str,
+) -> Option<String> {
+    // in front of a table's name
+    const BEFORE: [&str; 15] = [
+        "delayed",
+        "describe",
+        "from",
+        "high_priority",
+        "ignore",
+        "insert",
+        "into",
+        "join",
+        "low_priority",
+        "replace",
+        "straight_join",
+        "table",
+        "tables",
+        "update",
+        "view",
+    ];
+    // what else stands there
+    const GRAMMAR: [&str; 4] = ["from", "if", "ignore", "into"];
+    let token = &tokens[at];
+    let written = std::str::from_utf8(token.text(sql)).ok()?;
+    // `5.id`
+    let text = written.strip_suffix('.').unwrap_or(written);
+    let is_candidate = match token.kind {
+        TokenKind::Word => is_reserved(text),
+        TokenKind::Literal(LiteralKind::Integer | LiteralKind::Float) => true,
+        TokenKind::Literal(LiteralKind::Decimal) => text != written,
+        _ => false,
+    };
+    if !is_candidate || text.len() > 256 {
+        return None;
+    }
+    let is_before = |token: &Token| BEFORE.iter().any(|word| token.is_word(sql, word));
+    let is_behind = at.checked_sub(1).is_some_and(|at| is_before(&tokens[at]));
+    let is_qualifier = tokens.get(at + 1).is_some_and(|t| t.is(b'.'));
+    let is_grammar = || GRAMMAR.iter().any(|word| token.is_word(sql, word));
+    let is_meant = match request.catalog.table(database, text) {
+        Known::Table(_) => true,
+        Known::Absent => false,
+        Known::Unknown => is_qualifier || is_behind && !is_grammar(),
+    };
+    is_meant.then(|| text.to_owned())
 }
 
 /// How many parts of comments are looked at, beyond some for each part of the text.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use onionskin_schema::Table;
 use onionskin_value::Family;
 use sqlparser::ast::{
-    Delete, Expr, FromTable, Query, Statement, TableFactor, UnaryOperator, visit_expressions,
+    Delete, Expr, FromTable, LockType, NonBlock, Query, Statement, TableFactor, UnaryOperator,
 };
 
 use super::Decided;
@@ -17,12 +17,13 @@ use super::into::{blank_into, kept_by_the_server, not_on_the_server};
 use super::near::candidates;
 use super::words::is_one_of;
 use crate::errors::{self, NotUnderstood};
-use crate::lex::{Token, TokenKind};
+use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::parse;
 use crate::plan::{Action, Piece};
 use crate::planner::{Planned, Planner, Request, UseScratch, refuse};
 use crate::present::Telling;
 use crate::query::Mode;
+use crate::visit::visit_expressions;
 
 /// Parses and plans the statements that read and write rows.
 pub(super) fn planned(planner: &mut Planner) -> Planned<Action> {
@@ -60,7 +61,7 @@ fn planned_once(planner: &mut Planner) -> Planned<Action> {
 }
 
 fn planned_as_it_stands(planner: &mut Planner) -> Planned<Action> {
-    blank_share_lock(planner);
+    blank_locks(planner);
     blank_modifiers(planner);
     blank_stars(planner);
     blank_index_hints(planner)?;
@@ -154,7 +155,9 @@ pub(super) fn on_scratch(planner: &mut Planner) -> Planned<Option<Action>> {
 }
 
 fn by_its_grammar(planner: &mut Planner) -> Planned<Option<Action>> {
-    let shares = blank_share_lock(planner);
+    let locks = blank_locks(planner);
+    let seconds = locks.seconds(planner)?;
+    let around = locks.around(planner.request.settings.family);
     blank_gaps(planner);
     blank_modifiers(planner);
     blank_stars(planner);
@@ -163,7 +166,9 @@ fn by_its_grammar(planner: &mut Planner) -> Planned<Option<Action>> {
         return Ok(None);
     }
     match statement {
-        Statement::Query(query) => crate::scratch::select(planner, &query, shares).map(Some),
+        Statement::Query(query) => {
+            crate::scratch::select(planner, &query, around, seconds).map(Some)
+        }
         Statement::Insert(insert) => crate::scratch::insert(planner, &insert),
         Statement::Update(update) => crate::scratch::update(planner, &update).map(Some),
         Statement::Delete(delete) => {
@@ -355,40 +360,122 @@ fn blank_index_hints(planner: &mut Planner) -> Planned<()> {
     Ok(())
 }
 
+/// How a query waits for rows that others have locked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    AsUsual,
+    Never,
+    Skips,
+    Seconds,
+}
+
+impl Wait {
+    /// Reads it, where it stands. Returns the token behind it, too.
+    fn read(sql: &[u8], tokens: &[Token], at: usize) -> (Self, usize) {
+        let is = |n: usize, word: &str| tokens.get(at + n).is_some_and(|t| t.is_word(sql, word));
+        let is_number = |t: &Token| t.kind == TokenKind::Literal(LiteralKind::Integer);
+        match () {
+            () if is(0, "nowait") => (Wait::Never, at + 1),
+            () if is(0, "skip") && is(1, "locked") => (Wait::Skips, at + 2),
+            () if is(0, "wait") && tokens.get(at + 1).is_some_and(is_number) => {
+                (Wait::Seconds, at + 2)
+            }
+            () => (Wait::AsUsual, at),
+        }
+    }
+}
+
+/// What a statement says of locks that the parser does not read.
+#[derive(Default)]
+struct Locks {
+    /// `LOCK IN SHARE MODE` stands at its end.
+    shared: Option<Wait>,
+    /// Tokens of numbers of seconds behind locks.
+    seconds: Vec<usize>,
+    /// How many clauses lock rows.
+    clauses: usize,
+    /// The last of them stands at the end of the statement.
+    at_end: bool,
+}
+
+impl Locks {
+    /// How the rows of a query are locked whose parts do not say it.
+    fn around(&self, family: Family) -> &'static str {
+        let nonblock = match self.shared {
+            None => return "",
+            Some(Wait::Never) => Some(NonBlock::Nowait),
+            Some(Wait::Skips) => Some(NonBlock::SkipLocked),
+            Some(Wait::AsUsual | Wait::Seconds) => None,
+        };
+        crate::scratch::lock(LockType::Share, nonblock, family)
+    }
+
+    /// How many seconds the one clause of the statement waits, in digits. Which reads would wait so
+    /// is not told of several.
+    fn seconds(&self, planner: &mut Planner) -> Planned<Option<String>> {
+        let token = match self.seconds.as_slice() {
+            [] => return Ok(None),
+            [token] if self.clauses == 1 && self.at_end => planner.tokens[*token],
+            _ => return NotUnderstood::LockClause.refuse(),
+        };
+        let digits = String::from_utf8_lossy(token.text(planner.sql())).into_owned();
+        match planner.literal_index(token.start) {
+            Some(literal) => planner.pin(literal),
+            None => return NotUnderstood::LockClause.refuse(),
+        }
+        Ok(Some(digits))
+    }
+}
+
 const SHARE_LOCK: [&str; 4] = ["lock", "in", "share", "mode"];
 
-/// The parser does not know `LOCK IN SHARE MODE` at the end of a `SELECT`. Returns whether it
-/// stands there. At the end of an inner query it is `FOR SHARE` to the parser.
-fn blank_share_lock(planner: &mut Planner) -> bool {
+/// The parser does not know `LOCK IN SHARE MODE`, and not `WAIT 5` behind a lock, which MariaDB
+/// has. At the end of an inner query the former is `FOR SHARE` to it.
+fn blank_locks(planner: &mut Planner) -> Locks {
     let sql = planner.sql();
-    let inner: Vec<_> = planner
-        .tokens
-        .windows(SHARE_LOCK.len() + 1)
-        .filter(|words| {
-            let is_lock = |(t, w): (&Token, &str)| t.is_word(sql, w);
-            words.iter().zip(SHARE_LOCK).all(is_lock) && words[SHARE_LOCK.len()].is(b')')
-        })
-        .map(|words| words[0].start..words[SHARE_LOCK.len() - 1].end)
-        .collect();
-    for range in inner {
-        let width = range.len();
-        let known = format!("{:width$}", "FOR SHARE");
-        planner.parse_text.replace_range(range, &known);
+    let has_waits = planner.request.settings.family == Family::MariaDb;
+    let last = planner.tokens.iter().rposition(|t| !t.is(b';'));
+    let tokens = &planner.tokens[..last.map_or(0, |i| i + 1)];
+    let is = |at: usize, word: &str| tokens.get(at).is_some_and(|t| t.is_word(sql, word));
+    let (mut found, mut known) = (Locks::default(), Vec::new());
+    for at in 0..tokens.len() {
+        let shares = (0..SHARE_LOCK.len()).all(|n| is(at + n, SHARE_LOCK[n]));
+        let behind = match () {
+            () if shares => at + SHARE_LOCK.len(),
+            () if is(at, "update") && at > 0 && is(at - 1, "for") => at + 1,
+            () => continue,
+        };
+        let (wait, next) = match has_waits {
+            true => Wait::read(sql, tokens, behind),
+            false => (Wait::AsUsual, behind),
+        };
+        let is_last = next == tokens.len();
+        found.clauses += 1;
+        found.at_end = is_last;
+        if !is_last && !tokens[next].is(b')') {
+            continue;
+        }
+        let text = match (shares, wait) {
+            (true, _) if is_last => {
+                found.shared = Some(wait);
+                ""
+            }
+            (true, Wait::AsUsual | Wait::Seconds) => "FOR SHARE",
+            (true, Wait::Never) => "FOR SHARE NOWAIT",
+            (true, Wait::Skips) => "FOR SHARE SKIP LOCKED",
+            (false, Wait::Seconds) => "UPDATE",
+            (false, _) => continue,
+        };
+        found
+            .seconds
+            .extend((wait == Wait::Seconds).then_some(next - 1));
+        known.push((tokens[at].start..tokens[next - 1].end, text));
     }
-    let end = planner
-        .tokens
-        .iter()
-        .rposition(|t| !t.is(b';'))
-        .map_or(0, |i| i + 1);
-    let Some(from) = end.checked_sub(SHARE_LOCK.len()) else {
-        return false;
-    };
-    let last = &planner.tokens[from..end];
-    let found = last.iter().zip(SHARE_LOCK).all(|(t, w)| t.is_word(sql, w));
-    if found {
-        let range = last[0].start..last[3].end;
-        let blank = " ".repeat(range.len());
-        planner.parse_text.replace_range(range, &blank);
+    for (range, text) in known {
+        let width = range.len();
+        planner
+            .parse_text
+            .replace_range(range, &format!("{text:width$}"));
     }
     found
 }

@@ -105,6 +105,7 @@ pub(super) fn has_stray_value(sql: &[u8], all: &[Token], protected: &[Arc<Table>
     for at in 0..all.len() {
         let token = &all[at];
         has_clause |= is(at, &NO_CLAUSES) && token.kind == TokenKind::Word;
+        has_clause |= checks_without_type(sql, all, at);
         if token.is(b'(') {
             open.push(inside(sql, all, at, open.last().copied()));
         } else if token.is(b')') {
@@ -143,6 +144,21 @@ pub(super) fn has_stray_value(sql: &[u8], all: &[Token], protected: &[Arc<Table>
         }
     }
     computes && names_protected
+}
+
+/// Whether a CHECK stands in the place of a column's type: `ADD name CHECK (…)`.
+fn checks_without_type(sql: &[u8], all: &[Token], at: usize) -> bool {
+    let is = |at: usize, words: &[&str]| is_one_of(sql, &all[at], words);
+    let Some(name) = at.checked_sub(1).filter(|_| is(at, &["check"])) else {
+        return false;
+    };
+    let is_name =
+        identifier(sql, &all[name]).is_some() && !is(name, &["add", "alter", "constraint", "drop"]);
+    is_name
+        && name.checked_sub(1).is_some_and(|before| {
+            let token = &all[before];
+            token.is(b'(') || token.is(b',') || is(before, &["add", "column"])
+        })
 }
 
 /// Whether an operator stands behind a value.

@@ -7,7 +7,7 @@
 
 use onionskin_schema::{Capabilities, SeenColumn, Surrogate, Table, TableName, same_name};
 
-use super::words::{first_words, word_is};
+use super::words::{self, first_words, word_is};
 use crate::ddl::{Ddl, DdlPiece, added_keys, alters_table, creates_table, target};
 use crate::errors::{self, Refusal};
 use crate::lex::Token;
@@ -42,7 +42,11 @@ pub(super) fn check<'n>(request: &Request, names: &'n [TableName]) -> Vec<Unmet<
         let by_policy = || request.policy.unmet(database, table, seen);
         let refusal = match by_pin {
             Some(why) => Some(refusal(&errors::PINNED, why)),
-            None => by_policy().map(|why| refusal(&errors::UNPROTECTED, why)),
+            None => by_policy().map(|why| match seen {
+                // applications ask for a table before they make it, and know the server's number
+                None => Refusal::new(&errors::NO_TABLE, name.to_string()),
+                Some(_) => refusal(&errors::UNPROTECTED, why),
+            }),
         };
         unmet.extend(refusal.map(|refusal| Unmet { name, refusal }));
     }
@@ -79,7 +83,12 @@ pub(super) fn allow(
         let defined = defined.as_ref();
         defined.is_some_and(|defined| defined.is_same(name))
     };
-    if let Some(other) = unmet.iter().find(|u| !is_defined(u.name)) {
+    let made = made_view(request, tokens, &words);
+    let is_made = |unmet: &Unmet| {
+        let made = made.as_ref();
+        made.is_some_and(|made| made.is_same(unmet.name)) && unmet.refusal.is(&errors::UNPROTECTED)
+    };
+    if let Some(other) = unmet.iter().find(|u| !is_defined(u.name) && !is_made(u)) {
         return Err(other.refusal.clone());
     }
     let Some(defined) = &defined else {
@@ -132,6 +141,13 @@ pub(super) fn allow(
         }
         _ => first(),
     }
+}
+
+/// The view that a statement makes, if it could be made as well where no other has its name.
+fn made_view(request: &Request, tokens: &[Token], first: &[&str]) -> Option<TableName> {
+    let made = words::made_view(request, tokens, first)?;
+    let unmet = request.policy.unmet(&made.database, &made.name, None);
+    unmet.is_none().then_some(made)
 }
 
 /// Columns that refer to surrogate keys when the statement is done.

@@ -16,8 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use onionskin_schema::{
-    Alias, Default as ColumnDefault, DefaultLiteral, PhysicalNames, SchemaError, Table, TableName,
-    same_name,
+    Alias, Default as ColumnDefault, DefaultLiteral, PhysicalNames, SchemaError, Table, same_name,
 };
 use onionskin_value::Kind;
 use sqlparser::ast::{
@@ -25,7 +24,6 @@ use sqlparser::ast::{
 };
 
 use super::Decided;
-use super::words::{defines_view, named, word_is};
 use crate::ddl::{AliasMarks, Ddl, DdlPiece};
 use crate::errors::{self, NotUnderstood, Refusal};
 use crate::lex::Token;
@@ -43,19 +41,6 @@ fn name_of(item: &SelectItem) -> Option<&str> {
         SelectItem::UnnamedExpr(Expr::CompoundIdentifier(parts)) => parts.last()?.value.as_str(),
         _ => return None,
     })
-}
-
-/// The view that a statement puts into the place of one which is there.
-pub(super) fn made_anew(request: &Request, tokens: &[Token], words: &[&str]) -> Option<TableName> {
-    let sql = request.sql;
-    let is_replaced =
-        word_is(words, 0, "alter") || word_is(words, 1, "or") && word_is(words, 2, "replace");
-    if !is_replaced || !defines_view(sql, tokens, words) {
-        return None;
-    }
-    let view = tokens.iter().position(|t| t.is_word(sql, "view"))?;
-    let database = request.settings.database.as_deref();
-    named(sql, tokens, view + 1, database)
 }
 
 /// `CREATE … VIEW name [(a, b)] AS SELECT …`, `ALTER … VIEW name AS SELECT …`.

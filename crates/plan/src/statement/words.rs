@@ -3,7 +3,7 @@
 use crate::lex::{LexMode, Token, TokenKind, executable};
 use crate::plan::Defines;
 use crate::planner::{Request, identifier};
-use onionskin_schema::TableName;
+use onionskin_schema::{TableName, same_name};
 use onionskin_value::Family;
 
 pub(super) fn first_words<'a>(sql: &'a [u8], tokens: &[Token], count: usize) -> Vec<&'a str> {
@@ -80,6 +80,32 @@ pub(super) fn defines_view(sql: &[u8], tokens: &[Token], words: &[&str]) -> bool
     let mut head = tokens.iter().take_while(|t| !t.is_word(sql, "as"));
     (word_is(words, 0, "create") || word_is(words, 0, "alter"))
         && head.any(|t| t.is_word(sql, "view"))
+}
+
+/// The view that a statement makes, or puts into the place of one which is there. `None` if its
+/// name stands in the statement once more: the definition may then read the view that is there.
+pub(super) fn made_view(request: &Request, tokens: &[Token], words: &[&str]) -> Option<TableName> {
+    let sql = request.sql;
+    if !defines_view(sql, tokens, words) || tokens.iter().any(hides_words) {
+        return None;
+    }
+    let mut at = tokens.iter().position(|t| t.is_word(sql, "view"))? + 1;
+    let follows = |word: &(usize, &str)| {
+        tokens
+            .get(at + word.0)
+            .is_some_and(|t| t.is_word(sql, word.1))
+    };
+    if [(0, "if"), (1, "not"), (2, "exists")].iter().all(follows) {
+        at += 3;
+    }
+    let made = named(sql, tokens, at, request.settings.database.as_deref())?;
+    let names = |t: &&Token| identifier(sql, t).is_some_and(|name| same_name(&name, &made.name));
+    (tokens.iter().filter(names).count() == 1).then_some(made)
+}
+
+/// Whether words that the server may read are hidden in the token.
+fn hides_words(token: &Token) -> bool {
+    matches!(token.kind, TokenKind::Executable | TokenKind::Hint)
 }
 
 /// Words of statements that change what a name means.

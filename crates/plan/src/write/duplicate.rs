@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use onionskin_schema::{Table, same_name};
-use sqlparser::ast::{Assignment, Expr, Function, Ident, Insert, ObjectName, visit_expressions};
+use sqlparser::ast::{Assignment, Expr, Function, Ident, Insert, ObjectName};
 
 use super::update::assigned_twice;
 use super::{Old, Target, has_exact_tokens, is_default, physical};
@@ -13,6 +13,7 @@ use crate::plan::{Assigned, ColumnUse, Piece, Purpose, Slot, Source, Text, Upser
 use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::scope::{self, Scope};
 use crate::unknown::Place;
+use crate::visit::visit_expressions;
 
 /// How an assignment names the new row's columns.
 enum NewRow {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use onionskin_schema::Table;
 use onionskin_value::Family;
-use sqlparser::ast::{Insert, ObjectName, OnInsert, Query, SetExpr, TableObject, Visit, Visitor};
+use sqlparser::ast::{Insert, ObjectName, OnInsert, Query, SetExpr, TableObject};
 
 use super::Target;
 use super::duplicate::RowAlias;
@@ -17,6 +17,7 @@ use crate::planner::{Known, Planned, Planner, refuse};
 use crate::query::Mode;
 use crate::scope::{self, Scope};
 use crate::unknown::Place;
+use crate::visit::{Visitor, visit};
 
 impl Planner<'_> {
     /// Plans an `INSERT` or a `REPLACE`.
@@ -293,7 +294,7 @@ impl Visitor for Queries {
 fn reads_nothing(insert: &Insert) -> bool {
     let of_values = |q: &Query| matches!(q.body.as_ref(), SetExpr::Values(_));
     let mut queries = Queries(0);
-    let _ = insert.visit(&mut queries);
+    let _ = visit(insert, &mut queries);
     match &insert.source {
         Some(query) => of_values(query) && queries.0 == 1,
         None => queries.0 == 0,

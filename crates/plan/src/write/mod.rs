@@ -106,7 +106,7 @@ impl Planner<'_> {
         let is_call = word.is_word(self.sql(), "default") && open.is(b'(') && close.is(b')');
         let is_own = same_name(&self.name_of(name)?, &c.name);
         // without one, it is an error where the bare word may be a warning
-        let has_one = c.default.is_some() || c.nullable;
+        let has_one = c.default.is_some() || c.nullable && !c.has_lost_default();
         (is_call && is_own && has_one).then_some(Source::Default)
     }
 

@@ -293,7 +293,9 @@ impl Planner<'_> {
                 // NOT NULL without a default: an error, or the type's own default, which only
                 // we can seal; which of them is decided when the value is bound
                 let c = &table.columns[i];
-                c.default.is_some() || (c.is_required() && (ours || has_first_member(c)))
+                c.default.is_some()
+                    || c.has_lost_default()
+                    || (c.is_required() && (ours || has_first_member(c)))
             })
             .map(|index| ColumnUse {
                 table: Arc::clone(table),

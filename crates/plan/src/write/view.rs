@@ -88,7 +88,8 @@ pub(super) fn check_omitted(table: &Table, named: &[Target]) -> Planned<()> {
     };
     let is_missing = |index: &usize| {
         let column = &table.columns[*index];
-        let needs = column.protection.is_some() && !column.nullable && column.default.is_none();
+        let is_required = column.is_required() || column.has_lost_default();
+        let needs = column.protection.is_some() && is_required;
         needs && !is_given(*index)
     };
     match (0..table.columns.len()).find(is_missing) {

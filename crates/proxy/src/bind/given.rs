@@ -202,7 +202,9 @@ impl<'a> Binder<'a> {
     fn default(&self, wanted: &Wanted<'a>, warnings: &mut Vec<Warning>) -> Outcome<Given<'a>> {
         let column = wanted.used.column();
         let input = match &column.default {
-            None if !column.nullable => return self.missing_default(wanted, warnings),
+            None if !column.nullable || column.has_lost_default() => {
+                return self.missing_default(wanted, warnings);
+            }
             Some(ColumnDefault::Literal(DefaultLiteral::Value(text))) => {
                 default_of_definition(wanted.ty, text)
             }
@@ -222,7 +224,7 @@ impl<'a> Binder<'a> {
         })
     }
 
-    /// What a NOT NULL column gets that has no default, where that is no error.
+    /// What a column gets that has no default, where that is no error.
     fn missing_default(
         &self,
         wanted: &Wanted<'a>,
@@ -241,7 +243,17 @@ impl<'a> Binder<'a> {
         if is_mariadb_update || is_strict {
             return Err(Failure::Value(no_default(name)));
         }
+        if wanted.used.column().nullable && wanted.source == Source::Default {
+            // NULL in a new row, an empty value in one that is there, and a warning for each row
+            return Err(wanted.refused());
+        }
         warnings.push(no_default_warning(name));
+        if wanted.used.column().nullable {
+            return Ok(Given {
+                input: Input::Null,
+                origin: Origin::Text,
+            });
+        }
         if matches!(wanted.ty.kind, Kind::Timestamp { .. } | Kind::Json) {
             // depending on its settings, the server takes the present time
             return Err(wanted.refused());

@@ -200,14 +200,14 @@ impl Session {
         // until it is known what becomes of it; the servers forget the old statement in any case
         let mut entry = self.unprepared();
         self.statements.named.put(name, entry.clone());
-        let Some(text) = self.text_of(source)? else {
+        let Some(mut text) = self.text_of(source)? else {
             // no text: the server says so
             self.statements.named.remove(name);
             return self.relay_by_name(sql, whole, &[]);
         };
         entry.keeps_list = self.facts_of(&text).keeps_list();
         self.leave_last_by(entry.keeps_list);
-        let (keyed, template) = self.planned_text(&text)?;
+        let (keyed, template) = self.planned_text(&mut text)?;
         entry.parameters = parameters_of(&template);
         entry.asks = keyed.plan.facts.question.asks();
         entry.text = Arc::from(text.as_slice());
@@ -264,8 +264,21 @@ impl Session {
         }
     }
 
-    /// The plan of a text, and its shape.
-    fn planned_text(&mut self, text: &[u8]) -> Outcome<(Arc<KeyedPlan>, Template)> {
+    /// The plan of a text, and its shape. The text may become one in other words.
+    fn planned_text(&mut self, text: &mut Vec<u8>) -> Outcome<(Arc<KeyedPlan>, Template)> {
+        let (mut keyed, mut template) = self.planned_as_it_is(text)?;
+        while let Action::Refuse(refusal) = &keyed.plan.action {
+            let is_wrapped = refusal.is(&errors::EXECUTABLE_COMMENT);
+            match self.in_other_words(text, refusal).filter(|_| !is_wrapped) {
+                None => return Err(refusal.clone().into()),
+                Some(other) => *text = other,
+            }
+            (keyed, template) = self.planned_as_it_is(text)?;
+        }
+        Ok((keyed, template))
+    }
+
+    fn planned_as_it_is(&mut self, text: &[u8]) -> Outcome<(Arc<KeyedPlan>, Template)> {
         let mode = self.space.settings.lex;
         let mut template = Template::default();
         if template.read_unfolded(text, mode).is_err() {
@@ -287,7 +300,6 @@ impl Session {
         // the server may keep the text, and execute it by itself
         self.must_not_skip(&keyed.plan)?;
         match &keyed.plan.action {
-            Action::Refuse(refusal) => Err(refusal.clone().into()),
             Action::ScratchWrite(write) if write.loads() => Err(cannot_be_prepared()),
             _ => Ok((keyed, template)),
         }
@@ -325,7 +337,7 @@ impl Session {
                     if !again || !self.looks_different(&keyed, &failed)? {
                         return failed.map_err(|failure| in_logical_terms(failure, &keyed));
                     }
-                    keyed = self.planned_text(text)?.0;
+                    keyed = self.planned_text(&mut text.to_vec())?.0;
                 }
                 Err(failure) => return Err(failure),
             }
@@ -415,7 +427,8 @@ impl Session {
         if !self.reads_as_then(&entry.setting) {
             return Err(prepare_again());
         }
-        let planned = self.in_database_of(&entry.setting, |s| s.planned_text(&entry.text));
+        let mut text = entry.text.to_vec();
+        let planned = self.in_database_of(&entry.setting, |s| s.planned_text(&mut text));
         let (keyed, _) = planned?;
         Ok(matches!(keyed.plan.action, Action::Relay).then_some(keyed))
     }
@@ -463,13 +476,13 @@ impl Session {
         sql: &[u8],
         whole: bool,
     ) -> Outcome<()> {
-        let Some(text) = self.text_of(source)? else {
+        let Some(mut text) = self.text_of(source)? else {
             return self.relay_by_name(sql, whole, &[]);
         };
         let keeps_list = self.facts_of(&text).keeps_list();
         self.leave_last_by(keeps_list);
         self.current.executed = Some(Arc::from(text.as_slice()));
-        let (keyed, template) = self.planned_text(&text)?;
+        let (keyed, template) = self.planned_text(&mut text)?;
         if matches!(keyed.plan.action, Action::Relay) {
             self.check_temporary(&keyed)?;
             let done = self.execute_at_server(&keyed, sql, whole);

@@ -116,7 +116,7 @@ impl Session {
     fn read_variables(&mut self, names: &[&[u8]]) -> Outcome<(Vec<Variable>, String)> {
         let bad = || Failure::refused(&errors::INTERNAL, "user variables");
         let sql = question(&["collation_connection"], names);
-        let question = self.server.put_query(&sql)?;
+        let question = self.server.put_select(&sql)?;
         self.server.flush()?;
         let (definitions, cells) = self.server.one_row(question)?;
         if cells.len() != 2 + 3 * names.len() || definitions.len() != cells.len() {

@@ -262,6 +262,11 @@ impl Account {
         }
     }
 
+    #[cfg(test)]
+    pub fn for_tests() -> Account {
+        Account::new(Rules::default(), "")
+    }
+
     /// The snapshot of one session that has temporary tables with protected columns. Generations
     /// begin far from those of shared snapshots: no statement that was planned before counts as
     /// fresh.
@@ -286,6 +291,7 @@ impl Account {
     /// A temporary table is about to be made. Until it is known, its name cannot be used. Returns
     /// what was known under the name before.
     pub fn expect_temporary(&self, name: &TableName) -> Option<Arc<Table>> {
+        self.rules.once.note_temporary(name);
         self.temporary.as_ref()?.expect(name)
     }
 
@@ -299,6 +305,9 @@ impl Account {
     /// What the server shows under the name of a temporary table. One with other ids is another
     /// table.
     pub fn set_temporary(&self, name: &TableName, table: Option<Arc<Table>>) {
+        if let Some(table) = &table {
+            self.rules.once.note_columns_of(table);
+        }
         if let Some(temporary) = &self.temporary {
             temporary.set(name, table);
             self.new_generation();
@@ -454,6 +463,14 @@ impl Catalog for Account {
     fn was_protected(&self, database: &str, name: &str) -> bool {
         let key = TableName::new(database, name);
         self.rules.once.has(&key) || self.pinned(database, name).is_some()
+    }
+
+    fn was_protected_somewhere(&self, name: &str) -> bool {
+        let is_pinned = |pins: &Arc<PinFile>| {
+            let pins = pins.pins();
+            pins.tables().any(|table| same_name(&table.name, name))
+        };
+        self.rules.once.has_somewhere(name) || self.rules.pins.as_ref().is_some_and(is_pinned)
     }
 
     fn names_protected(&self, column: &str) -> bool {

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use onionskin_plan::Protects;
 use onionskin_schema::{Pins, Table, TableName, folded as folded_name};
 use parking_lot::RwLock;
 
@@ -19,6 +20,12 @@ const MOST: usize = 100_000;
 pub(crate) struct OnceProtected {
     /// When each was last found to be so, in milliseconds of [`now`].
     names: RwLock<HashMap<TableName, AtomicU64>>,
+    /// The stems of the names of temporary ones, which are gone with their sessions. No account
+    /// finds them, so they are none that may be found plain later.
+    temporary: RwLock<HashSet<TableName>>,
+    /// Names under which a table with protected columns was to be made. It may not have come to
+    /// that, or the table may be gone before anybody has found it.
+    meant: RwLock<HashSet<TableName>>,
     /// The names of their protected columns. A view may leave one out.
     columns: RwLock<HashSet<String>>,
     /// Grows with both.
@@ -30,8 +37,7 @@ impl OnceProtected {
         if !table.is_protected() {
             return;
         }
-        let columns = table.protected_columns().map(|(column, _)| &*column.name);
-        self.note_columns(columns);
+        self.note_columns_of(table);
         let name = TableName::folded(&table.database, &table.name);
         if let Some(at) = self.names.read().get(&name) {
             at.fetch_max(now(), Ordering::Relaxed);
@@ -42,6 +48,40 @@ impl OnceProtected {
             names.insert(name, AtomicU64::new(now()));
             self.version.fetch_add(1, Ordering::SeqCst);
         }
+    }
+
+    /// Notes a temporary table's name; before the server hears of it, because a session can end at
+    /// any moment.
+    pub fn note_temporary(&self, name: &TableName) {
+        let stem = stem(name);
+        if self.temporary.read().contains(&stem) {
+            return;
+        }
+        let mut known = self.temporary.write();
+        if known.len() < MOST && known.insert(stem) {
+            self.version.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Notes the name of a table that is to have protected columns, before the server hears of it.
+    pub fn note_meant(&self, protects: &Protects) {
+        if protects.temporary {
+            return self.note_temporary(&protects.table);
+        }
+        let name = folded(&protects.table);
+        if self.meant.read().contains(&name) {
+            return;
+        }
+        let mut known = self.meant.write();
+        if known.len() < MOST && known.insert(name) {
+            self.version.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// Notes the protected columns of a temporary table.
+    pub fn note_columns_of(&self, table: &Table) {
+        let columns = table.protected_columns().map(|(column, _)| &*column.name);
+        self.note_columns(columns);
     }
 
     /// Notes what is pinned.
@@ -73,7 +113,29 @@ impl OnceProtected {
     }
 
     pub fn has(&self, name: &TableName) -> bool {
-        self.last_found(name).is_some()
+        let is_meant = || {
+            let meant = self.meant.read();
+            !meant.is_empty() && meant.contains(&folded(name))
+        };
+        let is_temporary = || {
+            let temporary = self.temporary.read();
+            !temporary.is_empty() && temporary.contains(&stem(name))
+        };
+        self.last_found(name).is_some() || is_meant() || is_temporary()
+    }
+
+    /// Whether one of them had this name, in whatever database.
+    pub fn has_somewhere(&self, name: &str) -> bool {
+        let name = TableName::folded("", name);
+        let stem = stem(&name);
+        let is_it = |known: &TableName| known.name == name.name;
+        self.names.read().keys().any(is_it)
+            || self.meant.read().iter().any(is_it)
+            || self
+                .temporary
+                .read()
+                .iter()
+                .any(|known| known.name == stem.name)
     }
 
     /// When it was last found to be protected.
@@ -90,4 +152,12 @@ impl OnceProtected {
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::SeqCst)
     }
+}
+
+/// A name without its hexadecimal digits. Programs number their temporary tables, and each new name
+/// here costs all plans. A name that looks like one of them by chance costs a question.
+fn stem(name: &TableName) -> TableName {
+    let mut stem = folded(name);
+    stem.name.retain(|letter| !letter.is_ascii_hexdigit());
+    stem
 }

@@ -159,12 +159,35 @@ impl Session {
 
     /// The server has run the client's statement and answered it.
     pub(crate) fn has_found(&mut self) {
+        self.current.answered = Some((self.server.asked(), self.server.row_count));
+        if self.current.sent_error {
+            self.may_have_found();
+            return;
+        }
         self.server.found = match (self.server.found, self.current.finds) {
             (Found::Servers, _) | (_, Finds::Anew) => Found::Servers,
             (_, Finds::AnewOrKeeps) if self.state.family == Family::MySql => Found::Servers,
             (found, Finds::Keeps) => found,
             (_, Finds::AnewOrKeeps | Finds::Unknown) => Found::Lost,
         };
+    }
+
+    /// A new statement begins. What the proxy has asked since the last one was answered is not the
+    /// client's: the server's `ROW_COUNT()` is about that.
+    pub(crate) fn keep_row_count(&mut self) {
+        if let Some((asked, rows)) = self.current.answered
+            && asked != self.server.asked()
+        {
+            self.diagnostics.row_count.get_or_insert(rows);
+        }
+    }
+
+    /// The client's statement has failed. How many rows it has counted until then depends on what
+    /// the server has run before it.
+    pub(crate) fn may_have_found(&mut self) {
+        if self.server.found != Found::Servers && self.current.finds != Finds::Keeps {
+            self.server.found = Found::Lost;
+        }
     }
 
     /// A statement has been run in this way, perhaps in several of the proxy's own.

@@ -53,7 +53,7 @@ impl Session {
                     is_lost: run.is_lost,
                     ..Diagnostics::default()
                 };
-                kept.failed_at_server(packet.code, self.state.family);
+                kept.failed_at_server(packet.code);
                 // each row before the one that failed has raised them
                 kept.unclear |= before.each_row && !kept.warnings.is_empty();
                 kept.unclear |= run.unclear;
@@ -66,7 +66,10 @@ impl Session {
                 let is_listed = std::mem::take(&mut self.buffers.refused_in_listed_row);
                 let is_null = is_value && packet.code == NOT_NULL;
                 Diagnostics {
-                    warnings: if is_value { said } else { Vec::new() },
+                    warnings: match is_value && !BEFORE_VALUES.contains(&packet.code) {
+                        true => said,
+                        false => Vec::new(),
+                    },
                     error_times: match is_value {
                         true => self.buffers.refused_times.max(1),
                         false => 1,

@@ -110,6 +110,15 @@ impl Diagnostics {
         self.shows_tokens = false;
     }
 
+    /// A statement was prepared: warnings of the last one are gone, its counts stay. The server
+    /// itself may not have been told.
+    pub fn prepared(&mut self, server_knows: bool) {
+        let counts = (self.row_count, self.found_rows);
+        self.clear();
+        (self.row_count, self.found_rows) = counts;
+        self.hides_servers = !server_knows;
+    }
+
     /// A statement's values were bound, with these warnings. One without values may leave what is
     /// kept of the statement before.
     pub fn bind_values(&mut self, warnings: Vec<Warning>) {
@@ -140,11 +149,11 @@ impl Diagnostics {
     }
 
     /// The server has refused a statement of whose values some raised warnings: those of rows
-    /// behind the one that it refused did not come to that. MySQL misses a default before it looks
-    /// at values, or after, as the statement says `DEFAULT` or nothing.
-    pub fn failed_at_server(&mut self, code: u16, family: Family) {
+    /// behind the one that it refused did not come to that. A default is missed before any value is
+    /// looked at, or among them, as the statement says `DEFAULT` or nothing.
+    pub fn failed_at_server(&mut self, code: u16) {
         let of_another = |w: &Warning| self.of_several || !w.message.ends_with(" at row 1");
-        let missed = family == Family::MySql && code == NO_DEFAULT && !self.warnings.is_empty();
+        let missed = code == NO_DEFAULT && !self.warnings.is_empty();
         self.unclear |= missed || self.warnings.iter().any(of_another);
     }
 

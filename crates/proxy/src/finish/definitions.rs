@@ -3,7 +3,7 @@
 
 use onionskin_plan::{Aggregate, AggregateCall, Described, Finish, Output, ResultItem, errors};
 use onionskin_schema::Column;
-use onionskin_value::{Family, SqlType, Sum, WireType};
+use onionskin_value::{Family, Kind, SqlType, Sum, WireType};
 use onionskin_wire::messages::ColumnDefinition;
 use onionskin_wire::{ColumnFlags, ColumnType, DefinitionForm};
 
@@ -131,6 +131,23 @@ impl Session {
         definition.encode(&mut out);
         Ok(out)
     }
+}
+
+/// The width of a column whose numbers have zeros before them, where the item is its least or
+/// greatest value. The server computes those of plain columns with window functions, which leave
+/// the zeros out; a temporary table keeps them. In a binary row a DECIMAL alone is a text.
+pub(super) fn zeros_kept(item: &ResultItem, state: &State, binary: bool) -> Option<usize> {
+    let Described::Aggregate {
+        function: Aggregate::Min | Aggregate::Max,
+        column: Some(column),
+    } = &item.described
+    else {
+        return None;
+    };
+    let ty = column.column().sql_type.as_ref()?;
+    let wire = ty.wire(state.family, state.results_collation);
+    let is_text = !binary || wire.column_type == ColumnType::NEWDECIMAL.0;
+    (is_text && (ty.zerofill || ty.kind == Kind::Year)).then_some(wire.length as usize)
 }
 
 /// A definition as if the column came out of a temporary table. What makes a column's own values is

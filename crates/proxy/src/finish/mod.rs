@@ -21,7 +21,7 @@ use onionskin_wire::rows::{BinaryRowWriter, begin_text_cell, end_text_cell, put_
 use onionskin_wire::{PutWire, Step, WireError};
 
 use self::arena::distinct;
-use self::definitions::{check_distinct, fetched_type, shown_cell};
+use self::definitions::{check_distinct, fetched_type, shown_cell, zeros_kept};
 use self::groups::{Computed, Group, Grouping};
 use self::limits::limits;
 use self::sorting::{cut, sort};
@@ -474,6 +474,10 @@ impl Session {
         let columns = &work.keyed.plan.columns;
         // a temporary table keeps the zeros before numbers
         let temporary = finish.sorts_by_aggregates();
+        let zeros = |fetch: Option<usize>| {
+            let item = finish.fetch.get(fetch.filter(|_| temporary)?)?;
+            zeros_kept(item, &self.state, work.binary)
+        };
         for output in &finish.output {
             let format = match output {
                 Output::Aggregate { .. } if !temporary => open::format_extremum,
@@ -500,16 +504,24 @@ impl Session {
             let open = fetch.and_then(|f| finish.fetch.get(f)).and_then(|i| i.open);
             match (&mut writer, cell, open) {
                 (None, None, _) => put_text_cell(out, None),
-                (None, Some(cell), None) => put_text_cell(out, Some(cell)),
+                (None, Some(cell), None) => match zeros(fetch) {
+                    Some(width) => put_with_zeros(out, cell, width),
+                    None => put_text_cell(out, Some(cell)),
+                },
                 (None, Some(cell), Some((index, _))) => {
                     let start = begin_text_cell(out);
                     format(&columns[index], cell, &ctx, out, false)?;
                     end_text_cell(out, start);
                 }
                 (Some(writer), None, _) => writer.null(out).map_err(Failure::Backend)?,
-                (Some(writer), Some(cell), None) => {
-                    writer.raw(out, Some(cell)).map_err(Failure::Backend)?;
-                }
+                (Some(writer), Some(cell), None) => match (zeros(fetch), cell) {
+                    // so short a text has one byte of length before it
+                    (Some(width), [_, text @ ..]) => {
+                        writer.start_cell().map_err(Failure::Backend)?;
+                        put_with_zeros(out, text, width);
+                    }
+                    _ => writer.raw(out, Some(cell)).map_err(Failure::Backend)?,
+                },
                 (Some(writer), Some(cell), Some((index, _))) => {
                     writer.start_cell().map_err(Failure::Backend)?;
                     format(&columns[index], cell, &ctx, out, true)?;
@@ -521,6 +533,14 @@ impl Session {
         }
         self.client.end_payload().map_err(Failure::Client)
     }
+}
+
+/// Writes a number with zeros before it, up to its column's width.
+fn put_with_zeros(out: &mut Vec<u8>, cell: &[u8], width: usize) {
+    let start = begin_text_cell(out);
+    out.resize(out.len() + width.saturating_sub(cell.len()), b'0');
+    out.extend_from_slice(cell);
+    end_text_cell(out, start);
 }
 
 /// Writes a count, sum or average as a cell.

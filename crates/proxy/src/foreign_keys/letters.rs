@@ -112,7 +112,7 @@ impl Session {
             identifier(token),
             String::from_utf8_lossy(&tokens)
         );
-        let question = self.server.put_query(sql.as_bytes())?;
+        let question = self.server.put_select(sql.as_bytes())?;
         self.server.flush()?;
         let items = [ResultItem {
             open: Some((column, OpenFrom::Sealed)),

@@ -195,7 +195,7 @@ pub(crate) fn column_flags(column: &Column, ty: &SqlType, family: Family) -> Col
     };
     if column.auto_increment {
         flags |= ColumnFlags::AUTO_INCREMENT;
-    } else if !column.nullable && column.default.is_none() {
+    } else if column.default.is_none() && (!column.nullable || column.protection.is_some()) {
         flags |= ColumnFlags::NO_DEFAULT_VALUE;
     }
     let timestamp = matches!(ty.kind, Kind::Timestamp { .. });

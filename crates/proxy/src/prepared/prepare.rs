@@ -23,7 +23,7 @@ use crate::session::{Session, in_logical_terms};
 impl Session {
     /// Prepares the statement of the client's command.
     pub(crate) fn prepare_text(&mut self) -> Outcome<()> {
-        let sql = self
+        let mut sql = self
             .client
             .last_payload()
             .get(1..)
@@ -45,10 +45,27 @@ impl Session {
             return Err(self.must_be_one(&sql));
         }
         let mut keyed = self.plan(&sql)?;
-        let mut attempts = 0;
+        while let Action::Refuse(refusal) = &keyed.plan.action
+            && !refusal.is(&errors::EXECUTABLE_COMMENT)
+            && let Some(other) = self.in_other_words(&sql, refusal)
+            && self.template.read_unfolded(&other, mode).is_ok()
+        {
+            sql = other;
+            keyed = self.plan(&sql)?;
+        }
+        let (mut attempts, asked) = (0, self.server.asked());
         loop {
             let done = self.prepare_planned(&sql, &keyed);
             match done {
+                Ok(()) => {
+                    // MariaDB keeps its list over statements that open no table
+                    let opens = self.state.family == Family::MySql || !keyed.plan.names.is_empty();
+                    if opens && !keyed.plan.facts.question.asks() {
+                        let server_knows = self.server.asked() != asked;
+                        self.diagnostics.prepared(server_knows);
+                    }
+                    return Ok(());
+                }
                 Err(ref failure) if attempts == 0 && self.may_run_again(failure, &keyed) => {
                     attempts += 1;
                     self.server.settle()?;

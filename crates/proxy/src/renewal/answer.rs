@@ -1,6 +1,6 @@
 //! What the answer of a renewal says of the tables that are known.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use onionskin_keys::KeySet;
 use onionskin_schema::{Table, TableName};
@@ -16,7 +16,7 @@ use crate::parts::settle_parts;
 pub(crate) struct Answer {
     /// Tables of which all was asked for, and those of them that there are.
     whole: HashSet<TableName>,
-    tables: Vec<Table>,
+    tables: HashMap<TableName, Table>,
     /// Others, and whether those of them that there are have sealed columns.
     others: HashSet<TableName>,
     is_sealed: HashMap<TableName, bool>,
@@ -54,7 +54,7 @@ impl Answer {
         settle_indexes(server, tables.iter_mut(), masks)?;
         Ok(Answer {
             whole,
-            tables,
+            tables: tables.into_iter().map(named).collect(),
             others,
             is_sealed,
             is_complete,
@@ -65,7 +65,7 @@ impl Answer {
     pub fn of(&self, table: &Table) -> Found {
         let name = TableName::new(&table.database, &table.name);
         let same = if self.whole.contains(&name) {
-            let found = self.tables.iter().find(|t| is_named(t, &name));
+            let found = self.tables.get(&name);
             if found.is_some() && table.view && table.damaged.is_none() {
                 return Found::View;
             }
@@ -88,14 +88,14 @@ impl Answer {
     }
 }
 
-fn names(tables: &BTreeMap<String, Vec<String>>) -> HashSet<TableName> {
-    let each = |(database, names): (&String, &Vec<String>)| {
+fn names(tables: &BTreeMap<String, BTreeSet<String>>) -> HashSet<TableName> {
+    let each = |(database, names): (&String, &BTreeSet<String>)| {
         let full = |name: &String| TableName::new(database, name);
         names.iter().map(full).collect::<Vec<_>>()
     };
     tables.iter().flat_map(each).collect()
 }
 
-fn is_named(table: &Table, name: &TableName) -> bool {
-    table.database == name.database && table.name == name.name
+fn named(table: Table) -> (TableName, Table) {
+    (TableName::new(&table.database, &table.name), table)
 }

@@ -1,11 +1,15 @@
 //! Lists of names: which databases there are, and which tables each of them has.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Weak};
 
 use onionskin_schema::TableName;
+use parking_lot::Mutex;
 
 use crate::age::Age;
+
+/// Names as the server has them, by their letters without case.
+type Spellings = HashMap<String, Vec<String>>;
 
 /// A list of names: of the databases, or of the tables of one.
 pub(crate) struct Names {
@@ -13,8 +17,30 @@ pub(crate) struct Names {
     /// The server has told all of them. Of a list that is [supposed](Lists::suppose) only, names
     /// are missing, and what it does not have may be there.
     is_whole: bool,
-    /// The names as the server has them, by their letters without case.
-    pub real: HashMap<String, Vec<String>>,
+    pub real: Arc<Spellings>,
+}
+
+/// The lists that accounts have, by what they are lists of. Most accounts see the same names, and a
+/// name takes 200 bytes: each list is kept once, whoever has it.
+static COMMON: LazyLock<Mutex<HashMap<String, Vec<Weak<Spellings>>>>> =
+    LazyLock::new(Mutex::default);
+
+/// A list, or an equal one that somebody has already.
+fn in_common(of: &str, names: Spellings) -> Arc<Spellings> {
+    let mut common = COMMON.lock();
+    if !common.contains_key(of) {
+        // of databases that are gone nobody has one
+        common.retain(|_, lists| lists.iter().any(|list| list.strong_count() > 0));
+    }
+    let lists = common.entry(of.to_owned()).or_default();
+    lists.retain(|list| list.strong_count() > 0);
+    let mut held = lists.iter().filter_map(Weak::upgrade);
+    if let Some(equal) = held.find(|list| **list == names) {
+        return equal;
+    }
+    let names = Arc::new(names);
+    lists.push(Arc::downgrade(&names));
+    names
 }
 
 /// The list of the databases stands under this name, which no database has.
@@ -82,11 +108,12 @@ impl Lists {
         let names = || Names {
             age: Age::of(0),
             is_whole: false,
-            real: HashMap::new(),
+            real: Arc::default(),
         };
         let all = self.0.entry(DATABASES.into()).or_insert_with(names);
+        let all = Arc::make_mut(&mut all.real);
         for database in databases {
-            let real = all.real.entry(fold(database)).or_default();
+            let real = all.entry(fold(database)).or_default();
             if real.is_empty() {
                 real.push((*database).to_owned());
             }
@@ -121,10 +148,11 @@ impl Lists {
         let names = || Names {
             age: Age::of(u64::MAX),
             is_whole: true,
-            real: HashMap::new(),
+            real: Arc::default(),
         };
         let add = |list: &mut Names, name: &str| {
-            let real = list.real.entry(fold(name)).or_default();
+            let real = Arc::make_mut(&mut list.real);
+            let real = real.entry(fold(name)).or_default();
             if !real.iter().any(|n| n == name) {
                 real.push(name.to_owned());
             }
@@ -142,7 +170,7 @@ impl Lists {
     /// Puts a list that was read in the place of the one before, unless that one is newer. Returns
     /// the names, without case, that are in one of the two only.
     pub fn put(&mut self, of: &str, names: Vec<String>, checked: u64) -> HashSet<String> {
-        let mut real: HashMap<String, Vec<String>> = HashMap::with_capacity(names.len());
+        let mut real = Spellings::with_capacity(names.len());
         for name in names {
             real.entry(fold(&name)).or_default().push(name);
         }
@@ -151,7 +179,7 @@ impl Lists {
             let names = Names {
                 age,
                 is_whole: true,
-                real,
+                real: in_common(of, real),
             };
             self.0.insert(of.to_owned(), names);
             return HashSet::new();
@@ -160,13 +188,15 @@ impl Lists {
         if list.age.is_newer_than(checked) {
             return HashSet::new();
         }
-        let differs = |a: &HashMap<String, Vec<String>>, b: &HashMap<String, Vec<String>>| {
+        let differs = |a: &Spellings, b: &Spellings| {
             let missing = a.iter().filter(|(k, v)| b.get(*k) != Some(v));
             missing.map(|(name, _)| name.clone()).collect::<Vec<_>>()
         };
         let mut changed: HashSet<String> = differs(&list.real, &real).into_iter().collect();
         changed.extend(differs(&real, &list.real));
-        list.real = real;
+        if !changed.is_empty() {
+            list.real = in_common(of, real);
+        }
         list.is_whole = true;
         list.age.renew(checked);
         changed
@@ -205,6 +235,42 @@ mod tests {
         assert_eq!(lists.has("app", "u"), Some(false));
         assert_eq!(lists.has_database("gone"), Some(false));
         assert_eq!(lists.has("other", "t"), None);
+    }
+
+    #[test]
+    fn accounts_that_see_the_same_names_have_one_list() {
+        let names = |more: &[&str]| {
+            let all = ["t", "u"].iter().chain(more);
+            all.map(|name| (*name).to_owned()).collect::<Vec<_>>()
+        };
+        let real = |lists: &Lists| lists.get("common").map(|list| Arc::clone(&list.real));
+        let are_one = |a: &Lists, b: &Lists| match (real(a), real(b)) {
+            (Some(a), Some(b)) => Arc::ptr_eq(&a, &b),
+            _ => false,
+        };
+        let [mut one, mut other, mut less] = [(); 3].map(|()| Lists::default());
+        for lists in [&mut one, &mut other, &mut less] {
+            lists.put(DATABASES, vec!["common".into()], 5);
+        }
+        one.put("common", names(&[]), 5);
+        other.put("common", names(&[]), 6);
+        less.put("common", vec!["t".into()], 6);
+        assert!(are_one(&one, &other));
+        assert!(!are_one(&one, &less));
+
+        // what one has learnt is not what the other knows
+        one.put("common", names(&["v"]), 7);
+        assert_eq!(one.has("common", "v"), Some(true));
+        assert_eq!(other.has("common", "v"), Some(false));
+        assert!(!are_one(&one, &other));
+        other.know("common", Some("w"));
+        assert_eq!(other.has("common", "w"), Some(true));
+        assert_eq!(one.has("common", "w"), Some(false));
+
+        // nor is one that they come to have in the end two
+        other.put("common", names(&["v"]), 8);
+        less.put("common", names(&["v"]), 8);
+        assert!(are_one(&one, &other) && are_one(&one, &less));
     }
 
     #[test]

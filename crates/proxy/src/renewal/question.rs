@@ -1,6 +1,6 @@
 //! The question of a renewal, and the rows of its answer.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
 use onionskin_plan::errors;
@@ -21,9 +21,9 @@ pub(crate) struct Wanted {
     /// Databases whose tables are listed. The list of the databases is always asked for.
     pub lists: Vec<String>,
     /// Tables of which all is asked for, by database.
-    pub whole: BTreeMap<String, Vec<String>>,
+    pub whole: BTreeMap<String, BTreeSet<String>>,
     /// Others, of which only is asked whether they have become protected.
-    pub others: BTreeMap<String, Vec<String>>,
+    pub others: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Wanted {
@@ -72,8 +72,8 @@ pub(crate) fn question(wanted: &Wanted, family: Family) -> String {
                 true => 1,
                 false => names.len(),
             };
+            let names: Vec<String> = names.iter().map(|n| literal(n)).collect();
             for names in names.chunks(each) {
-                let names: Vec<String> = names.iter().map(|n| literal(n)).collect();
                 let _ = write!(
                     sql,
                     " UNION ALL SELECT {} FROM information_schema.COLUMNS \

@@ -28,6 +28,7 @@ use crate::bind::{Binder, PlainParameters, Values};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{ALL_ROWS, Done, Question, Rows};
+use crate::part::{is_interrupted, killed};
 use crate::session::{Session, hide_tokens};
 
 /// Rows written by one statement.
@@ -57,6 +58,16 @@ impl Row {
         let values = self.values.iter().flatten().flatten();
         self.condition.len() + self.cells.len() + values.map(Vec::len).sum::<usize>() + 64
     }
+}
+
+/// What is written to rows, and how.
+struct Written<'a> {
+    keyed: &'a KeyedPlan,
+    update: &'a RowUpdate,
+    values: Values<'a>,
+    memory_key: Option<u64>,
+    /// There is one statement, and the COMMIT goes with it.
+    commits: bool,
 }
 
 impl Session {
@@ -151,7 +162,7 @@ impl Session {
             true => Some(self.ask_time()?),
             false => None,
         };
-        let question = self.server.put_query(select)?;
+        let question = self.server.put_select(select)?;
         self.server.flush()?;
         if let Some(time) = time {
             self.hear_time(time)?;
@@ -235,12 +246,13 @@ impl Session {
     ) -> Outcome<Done> {
         let read = self.read_rows_to_update(question, keyed, update, values);
         let (rows, found) = read.map_err(Failure::before_a_change)?;
-        let mut changed = 0;
+        let changed;
         let of_condition = self.warnings_of_condition()?;
         if of_condition > 0 {
             self.keep_warnings(of_condition)?;
         }
         if rows.is_empty() {
+            changed = 0;
             self.check_plain(keyed, update, values)?;
             if own {
                 self.server.run(COMMIT)?;
@@ -248,51 +260,68 @@ impl Session {
         } else {
             let chunk = self.chunk(CHUNK, rows.len(), own)?;
             let chunks: Vec<&[Row]> = rows.chunks(chunk).collect();
-            let savepoint = !own && chunks.len() > 1;
-            if savepoint {
-                self.server.run(b"SAVEPOINT `onionskin$update`")?;
-            }
             // what earlier chunks did must not be committed with a last one that fails
             let commits = own && chunks.len() == 1;
-            for chunk in chunks {
-                let write = self.locked_write(keyed, update, values, chunk)?;
-                let (done, list) = match commits {
-                    true => self.run_and_commit(&write.sql)?,
-                    false => (self.server.run(&write.sql), Rows::new()),
-                };
-                match done {
-                    Ok(done) => {
-                        changed += changed_rows(&done);
-                        self.keep_warnings_of(&done, list, commits)?;
-                        if let (Some(key), [_]) = (memory_key, chunk) {
-                            self.shared.cell_memory.keep(key, &write.cells);
-                        }
-                    }
-                    Err(failure) => {
-                        if chunk.len() > 1 && !self.diagnostics.warnings.is_empty() {
-                            // of which rows is not known
-                            self.current.unclear = true;
-                        } else if !commits {
-                            self.keep_list_of(&failure, keyed)?;
-                        } else if !update.plain.is_empty() {
-                            self.keep_this_list(list, &failure, keyed);
-                        }
-                        if savepoint && !failure.is_fatal() {
-                            // a deadlock has rolled everything back, the savepoint included
-                            let _ = self.server.run(b"ROLLBACK TO `onionskin$update`");
-                        }
-                        return Err(failure);
-                    }
-                }
-            }
+            let written = Written {
+                keyed,
+                update,
+                values,
+                memory_key,
+                commits,
+            };
+            changed = match !own && chunks.len() > 1 {
+                true => self.in_part(|session| session.write_all(&written, &chunks))?,
+                false => self.write_all(&written, &chunks)?,
+            };
             if own && !commits {
                 self.server.run(COMMIT)?;
             }
-            if savepoint {
-                self.server.run(b"RELEASE SAVEPOINT `onionskin$update`")?;
-            }
         }
         Ok(self.update_done(found, changed, 0))
+    }
+
+    /// Writes the rows, a statement for each chunk of them. Returns how many have changed.
+    fn write_all(&mut self, written: &Written, chunks: &[&[Row]]) -> Outcome<u64> {
+        let Written {
+            keyed,
+            update,
+            values,
+            memory_key,
+            commits,
+        } = *written;
+        let mut changed = 0;
+        for chunk in chunks {
+            let write = self.locked_write(keyed, update, values, chunk)?;
+            let (done, list) = match commits {
+                true => self.run_and_commit(&write.sql)?,
+                false => (self.server.run(&write.sql), Rows::new()),
+            };
+            match done {
+                // the rows are locked: all are there, unless the statement was killed early
+                Ok(done) if matched_rows(&done.info).is_some_and(|n| n < chunk.len() as u64) => {
+                    return Err(killed());
+                }
+                Ok(done) => {
+                    changed += changed_rows(&done);
+                    self.keep_warnings_of(&done, list, commits)?;
+                    if let (Some(key), [_]) = (memory_key, chunk) {
+                        self.shared.cell_memory.keep(key, &write.cells);
+                    }
+                }
+                Err(failure) => {
+                    if chunk.len() > 1 && !self.diagnostics.warnings.is_empty() {
+                        // of which rows is not known
+                        self.current.unclear = true;
+                    } else if !commits {
+                        self.keep_list_of(&failure, keyed)?;
+                    } else if !update.plain.is_empty() {
+                        self.keep_this_list(list, &failure, keyed);
+                    }
+                    return Err(failure);
+                }
+            }
+        }
+        Ok(changed)
     }
 
     /// Runs the one statement that writes in a transaction of ours, and commits, in one round trip.
@@ -396,6 +425,7 @@ impl Session {
             true => Some(self.server.put_query(b"BEGIN")?),
             false => None,
         };
+        let select = self.server.unbounded(&select).concat();
         let asked = self.put_with_parameters(&select, parameters)?;
         self.server.flush()?;
         if let Some(time) = time
@@ -418,8 +448,7 @@ impl Session {
     /// Rolls a transaction of ours back after a failure, which is returned for the client.
     pub(crate) fn undo(&mut self, failure: Failure, own: bool) -> Outcome<Failure> {
         if own && !failure.is_fatal() {
-            self.server.settle()?;
-            self.server.run(b"ROLLBACK AND NO CHAIN NO RELEASE")?;
+            self.roll_back_own()?;
         }
         self.current.interfered = true;
         Ok(failure)
@@ -464,7 +493,15 @@ impl Session {
 
     /// Keeps the server's warnings of a statement that is not the client's last.
     pub(crate) fn keep_warnings(&mut self, count: u16) -> Outcome<()> {
-        let mut rows = self.server.rows(b"SHOW WARNINGS")?;
+        let mut rows = match self.server.rows(b"SHOW WARNINGS") {
+            // what they are about is done
+            Err(failure) if is_interrupted(&failure) => {
+                self.server.settle()?;
+                self.diagnostics.is_lost = true;
+                return Ok(());
+            }
+            rows => rows?,
+        };
         hide_tokens(&mut rows);
         self.diagnostics.keep(&rows, count);
         Ok(())

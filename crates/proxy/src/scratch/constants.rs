@@ -191,6 +191,7 @@ impl Session {
                         Whole::of(definition, c)
                     })
                     .collect();
+                must_have_letters(engine, texts, &definitions, &cells)?;
                 let cells = whole_values(engine, texts, &wholes, cells)?;
                 for (((definition, cell), c), whole) in
                     definitions.iter().zip(&cells).zip(computed).zip(&wholes)
@@ -204,6 +205,55 @@ impl Session {
             }
             Ok(literals)
         })
+    }
+}
+
+/// Refuses texts that a client is shown otherwise than they are: with a question mark for each
+/// character that UTF-8 does not have, or that is none. Where such a text is stored, it is an
+/// error.
+fn must_have_letters(
+    engine: &mut Engine,
+    texts: &[&[u8]],
+    definitions: &[ColumnDefinition],
+    cells: &[Option<Vec<u8>>],
+) -> Outcome<()> {
+    let marks = |cell: &Option<Vec<u8>>| {
+        let bytes = cell.iter().flatten();
+        bytes.filter(|byte| **byte == b'?').count()
+    };
+    let shown = definitions.iter().zip(cells).zip(texts);
+    let shown: Vec<_> = shown
+        .filter(|((d, _), _)| is_string(d.column_type) && d.charset != BINARY)
+        .map(|((_, cell), text)| (marks(cell), text))
+        .filter(|(marks, _)| *marks > 0)
+        .collect();
+    if shown.is_empty() {
+        return Ok(());
+    }
+    // the marks that it has, as its own character set counts them
+    let count = |text: &[u8]| {
+        let rest = [b"CHAR_LENGTH(REPLACE((", text, b"), '?', ''))"].concat();
+        [b"CHAR_LENGTH((", text, b")) - ", rest.as_slice()].concat()
+    };
+    let counts: Vec<Vec<u8>> = shown.iter().map(|(_, text)| count(text)).collect();
+    let query = [b"SELECT ", counts.join(b", ".as_slice()).as_slice()].concat();
+    let question = engine.server.put_query(&query).map_err(ours)?;
+    engine.settle()?;
+    // what the engine says of this question is no answer to the client's statement
+    let found = match engine.server.one_row(question).map_err(wire) {
+        Ok((_, found)) => found,
+        Err(Failure::Server { .. }) => Vec::new(),
+        Err(failure) => return Err(failure),
+    };
+    let is_whole = |((marks, _), found): (&(usize, _), &Option<Vec<u8>>)| {
+        found.as_deref() == Some(marks.to_string().as_bytes())
+    };
+    match found.len() == shown.len() && shown.iter().zip(&found).all(is_whole) {
+        true => Ok(()),
+        false => {
+            let about = "a text with a character that UTF-8 does not have";
+            Err(Failure::refused(&errors::VALUE, about))
+        }
     }
 }
 

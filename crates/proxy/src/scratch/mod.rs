@@ -310,9 +310,9 @@ impl Session {
         if its != mine {
             return Err(gone(unlike(&its, &mine)));
         }
-        let here = settings::known(&mut self.server)?;
+        let here = settings::known(&mut self.server, self.state.family)?;
         engine.settle()?;
-        let there = settings::known(&mut engine.server).map_err(engine::ours)?;
+        let there = settings::known(&mut engine.server, self.state.family).map_err(engine::ours)?;
         engine.variables = here
             .into_iter()
             .filter(|v| there.contains(v) || *v == "tx_isolation" || *v == "transaction_isolation")
@@ -361,13 +361,20 @@ impl Session {
         let family = self.state.family;
         let of_documents = documents::ask(&mut self.server, family, scratch, values.sql)?;
         let asked = settings::question(&engine.variables, &scratch.variables);
-        let of_settings = self.server.put_query(&asked)?;
+        let of_settings = self.server.put_select(&asked)?;
         let changes = change.is_some();
         let begin = |session: &mut Self, engine: &mut Engine| {
             let documents = documents::answers(&mut session.server, scratch, of_documents)?;
             session.make_tables(engine, scratch, &documents, values.sql)?;
             let (server, state) = (&mut session.server, &session.state);
-            settings::answer(server, of_settings, engine, state, &scratch.variables)
+            settings::answer(
+                server,
+                of_settings,
+                engine,
+                state,
+                &scratch.variables,
+                !changes,
+            )
         };
         let mut begin = Some(begin);
         let mut known = None;
@@ -393,22 +400,14 @@ impl Session {
                 done => return done,
             }
         }
-        let mut begun = Vec::new();
-        if let Some(change) = &mut change {
-            begun.push(self.server.put_query(change.begin())?);
-            change.begun = true;
-        }
-        if snapshot {
-            let level = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
-            begun.push(self.server.put_query(level)?);
-            begun.push(self.server.put_query(match locks {
-                true => b"START TRANSACTION WITH CONSISTENT SNAPSHOT".as_slice(),
-                false => b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
-            })?);
-        }
+        let begun = self.begin_reads(change.as_deref_mut(), snapshot, locks)?;
         let mut asked = Vec::with_capacity(texts.len());
         for text in &texts {
-            asked.push(self.server.put_query(text)?);
+            // of a query, the client's bound is about its reads, too
+            asked.push(match changes {
+                true => self.server.put_select(text)?,
+                false => self.server.put_query(text)?,
+            });
         }
         let mut asked = asked.into_iter();
         let mut next = || {
@@ -427,9 +426,7 @@ impl Session {
                 (None, Some(begin)) => begin(self, engine)?,
                 (None, None) => return Err(Failure::OutOfStep("the session's settings")),
             };
-            for question in begun {
-                self.server.read_ok(question)?;
-            }
+            self.hear_begun(begun)?;
             if !changes && several && inside && !settings.repeatable && !self.locked_tables {
                 return Err(Failure::refused(
                     &errors::SCRATCH_FUNCTION,
@@ -467,11 +464,28 @@ impl Session {
             }
             Ok(settings)
         })();
-        if done.is_err() {
-            // what was sent is answered, whatever came of it
-            self.server.settle()?;
+        match &done {
+            Err(failure) if !failure.is_fatal() => {
+                self.end_reading(snapshot, scratch)?;
+                done
+            }
+            _ => done,
         }
-        done
+    }
+
+    /// Reading has failed. What was sent is answered, whatever came of it; the client gets back the
+    /// session that it had.
+    fn end_reading(&mut self, snapshot: bool, scratch: &Scratch) -> Outcome<()> {
+        self.server.settle()?;
+        if snapshot {
+            self.roll_back_own()?;
+        }
+        match self.server.select_limit.clone() {
+            Some(limit) if scratch.reads.iter().any(tables::is_checked) => {
+                self.server.set_select_limit(&limit)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Reads one table and loads it. If it is to be written, returns the conditions that name its

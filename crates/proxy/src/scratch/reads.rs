@@ -1,14 +1,62 @@
-//! The statements that read tables from the server.
+//! The statements that read tables from the server, and what stands in front of them.
 
 use onionskin_plan::{Scratch, ScratchRead};
 
 use super::tables;
+use super::write::Change;
 use crate::bind::{Binder, PlainParameters, Values};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
+use crate::exchange::Question;
 use crate::session::Session;
 
+/// What was asked in front of the reads.
+#[derive(Default)]
+pub(super) struct Begun {
+    begun: Vec<Question>,
+    /// Behind these.
+    claimed: Vec<Question>,
+}
+
 impl Session {
+    /// Puts what stands in front of the reads: the beginning of a change and what it claims, or
+    /// that of a snapshot.
+    pub(super) fn begin_reads(
+        &mut self,
+        change: Option<&mut Change>,
+        snapshot: bool,
+        locks: bool,
+    ) -> Outcome<Begun> {
+        let mut begun = Begun::default();
+        if let Some(change) = change {
+            begun.begun.push(self.server.put_query(change.begin())?);
+            change.begun = true;
+            for claim in &change.claims {
+                let claimed = self.server.put_query(claim.as_bytes())?;
+                begun.claimed.push(claimed);
+            }
+        }
+        if snapshot {
+            let level = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ";
+            begun.begun.push(self.server.put_query(level)?);
+            begun.begun.push(self.server.put_query(match locks {
+                true => b"START TRANSACTION WITH CONSISTENT SNAPSHOT".as_slice(),
+                false => b"START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+            })?);
+        }
+        Ok(begun)
+    }
+
+    pub(super) fn hear_begun(&mut self, begun: Begun) -> Outcome<()> {
+        for question in begun.begun {
+            self.server.read_ok(question)?;
+        }
+        for question in begun.claimed {
+            self.server.hear_claim(question)?;
+        }
+        Ok(())
+    }
+
     /// The statements that read the tables, and those that look at them beside.
     pub(super) fn read_texts(
         &mut self,
@@ -63,6 +111,9 @@ impl Session {
             sql.extend_from_slice(format!(" LIMIT {limit}").as_bytes());
         }
         sql.extend_from_slice(read.lock.as_bytes());
+        if let Some(seconds) = &read.seconds {
+            sql.extend_from_slice(format!(" WAIT {seconds}").as_bytes());
+        }
         Ok(sql)
     }
 }

@@ -14,14 +14,18 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::{Question, Server};
 use crate::state::State;
 
+/// What CHR and JSON_TABLE of MariaDB go by.
+const OF_MARIADB: &str = "collation_database";
+
 /// Session variables that the meaning of a SELECT depends on, in the order in which they are set.
-pub(super) const VARIABLES: [&str; 33] = [
+pub(super) const VARIABLES: [&str; 34] = [
     "sql_mode",
     "time_zone",
     "timestamp",
     "character_set_client",
     "character_set_results",
     "collation_connection",
+    OF_MARIADB,
     "character_set_collations",
     "default_collation_for_utf8mb4",
     "old_mode",
@@ -93,18 +97,19 @@ pub(super) fn of_session(
     state: &State,
     users: &[Vec<u8>],
 ) -> Outcome<Settings> {
-    let asked = server.put_query(&question(&engine.variables, users))?;
+    let asked = server.put_select(&question(&engine.variables, users))?;
     server.flush()?;
-    answer(server, asked, engine, state, users)
+    answer(server, asked, engine, state, users, false)
 }
 
-/// Reads the answer to [`question`].
+/// Reads the answer to [`question`]. MySQL's `max_execution_time` is a bound for queries only.
 pub(super) fn answer(
     server: &mut Server,
     asked: Question,
     engine: &Engine,
     state: &State,
     users: &[Vec<u8>],
+    is_query: bool,
 ) -> Outcome<Settings> {
     let unclear = || Failure::refused(&errors::INTERNAL, "the session's settings");
     let (definitions, cells) = server.one_row(asked)?;
@@ -140,7 +145,8 @@ pub(super) fn answer(
             "max_execution_time" => 1000,
             _ => 0,
         };
-        if thousands > 0 && text.is_some_and(|t| t.iter().all(|b| b"0.".contains(b))) {
+        let is_none = || text.is_some_and(|t| t.iter().all(|b| b"0.".contains(b)));
+        if thousands == 1000 && !is_query || thousands > 0 && is_none() {
             bounded = true;
             let bound = engine.seconds.saturating_mul(thousands);
             sql.extend_from_slice(bound.to_string().as_bytes());
@@ -282,8 +288,9 @@ fn put_user(
     Ok(())
 }
 
-/// The variables of [`VARIABLES`] that a server knows, as its own names.
-pub(super) fn known(server: &mut Server) -> Outcome<Vec<&'static str>> {
+/// The variables of [`VARIABLES`] that a server knows, as its own names. MySQL warns where the
+/// database's collation is set, and its functions do not go by it.
+pub(super) fn known(server: &mut Server, family: Family) -> Outcome<Vec<&'static str>> {
     let mut sql =
         String::from("SHOW SESSION VARIABLES WHERE Variable_name IN ('transaction_isolation'");
     for name in VARIABLES {
@@ -295,7 +302,8 @@ pub(super) fn known(server: &mut Server) -> Outcome<Vec<&'static str>> {
         rows.iter()
             .any(|r| r.first().and_then(Option::as_deref) == Some(name.as_bytes()))
     };
-    let mut known: Vec<&'static str> = VARIABLES.into_iter().filter(|v| has(v)).collect();
+    let is_meant = |name: &&str| has(name) && !(family == Family::MySql && *name == OF_MARIADB);
+    let mut known: Vec<&'static str> = VARIABLES.into_iter().filter(is_meant).collect();
     if !known.contains(&"tx_isolation") && has("transaction_isolation") {
         known.push("transaction_isolation");
     }

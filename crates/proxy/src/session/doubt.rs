@@ -58,9 +58,22 @@ impl Session {
             Doubt::Table(name) => self.aside(|s| {
                 let (database, table) = (identifier(&name.database), identifier(&name.name));
                 let question = format!("SELECT 1 FROM {database}.{table} LIMIT 0");
-                let asked = s.server.rows(question.as_bytes());
-                let is_there = asked.map(|_| Asked::There);
-                is_there.map_err(|failure| denied_to(sql, failure))
+                match s.server.rows(question.as_bytes()) {
+                    // in a transaction that only reads, a change fails before its tables do
+                    Err(
+                        failure @ Failure::Server {
+                            code: NO_SUCH_TABLE,
+                            ..
+                        },
+                    ) if !is_query(sql) => {
+                        let earlier = s.read_only_error_at(&name.database, &name.name)?;
+                        Err(earlier.unwrap_or(failure))
+                    }
+                    asked => {
+                        let is_there = asked.map(|_| Asked::There);
+                        is_there.map_err(|failure| denied_to(sql, failure))
+                    }
+                }
             }),
             Doubt::Text {
                 text,
@@ -121,6 +134,12 @@ impl Server {
         self.put_silent(&close)?;
         self.flush()
     }
+}
+
+/// Whether it begins as one: others may change something.
+fn is_query(sql: &[u8]) -> bool {
+    let word = sql.trim_ascii_start().get(..6);
+    word.is_some_and(|word| word.eq_ignore_ascii_case(b"SELECT"))
 }
 
 /// The verb of an error about privileges is that of the client's statement. The question had

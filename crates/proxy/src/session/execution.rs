@@ -275,10 +275,9 @@ impl Session {
         let is_stale = matches!(failure, Failure::Stale) || is_foreign_cell;
         // of definitions that change one table, the others may have been faster more than once
         let is_definition = matches!(keyed.plan.action, Action::Define(_) | Action::Refit(_));
-        let most = match (is_stale, is_definition) {
-            (true, true) => MAX_TURNS,
-            (true, false) => MAX_STALE,
-            (false, _) => 1,
+        let most = match is_stale && is_definition {
+            true => MAX_TURNS,
+            false => MAX_STALE,
         };
         if !may_run_again || *attempts >= most {
             return match is_foreign_cell {

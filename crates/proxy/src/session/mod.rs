@@ -2,7 +2,14 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `mod` | the loop, the commands, errors in the place of answers |
+//! | `mod` | the loop and the commands |
+//! | `untold` | what changes in the session, told or not |
+//! | `ending` | errors in the place of answers, and how a session ends |
+//! | `change_user` | `COM_CHANGE_USER`, and what a session forgets |
+//! | `database` | which database the session is in |
+//! | `execution`, `statement_run` | one execution of a plan, and what is known of it meanwhile |
+//! | `doubt` | whether tables that a plan takes for missing are there |
+//! | `words` | statements that are told by their words |
 //! | `planning` | plans, recalled or made |
 //! | `query` | `COM_QUERY`: one statement or several, and the second attempt after a stale snapshot |
 //! | `values` | a text's values bound, and what follows where one is wrong |
@@ -17,10 +24,12 @@
 //! | `texts` | the server's error texts in logical terms |
 
 mod audit;
+mod change_user;
 mod database;
 mod demoted;
 mod doubt;
 mod duplicate;
+mod ending;
 mod execution;
 mod noting;
 mod planning;
@@ -31,20 +40,20 @@ mod results;
 mod slow;
 mod statement_run;
 mod texts;
+mod untold;
 mod values;
 mod words;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use onionskin_plan::{Facts, Template, errors};
-use onionskin_value::{Charset, Family};
+use onionskin_plan::{Template, errors};
+use onionskin_value::Family;
 use onionskin_wire::auth::LinkTrust;
-use onionskin_wire::messages::{ComChangeUser, Command};
+use onionskin_wire::messages::Command;
 use onionskin_wire::packets::DEFAULT_MAX_PAYLOAD;
 use onionskin_wire::{Capabilities, Connection, WireError};
 
-use crate::audit::{Audited, read_attributes};
+use crate::audit::Audited;
 use crate::bind::Buffers;
 use crate::catalog::{Account, PlanSpace};
 use crate::client_address::ClientAddress;
@@ -56,7 +65,7 @@ use crate::fresh_transaction::FreshTransaction;
 use crate::functions::kept::Functions;
 use crate::live::Live;
 use crate::login::Login;
-use crate::login::database::{must_be, named};
+use crate::login::database::must_be;
 use crate::members::Era;
 use crate::metrics::{Ending, Meter};
 use crate::next_transaction::NextTransaction;
@@ -73,6 +82,7 @@ pub(crate) use execution::{Execution, Protocol, Way};
 pub(crate) use relay::shows_physical_name;
 pub(crate) use statement_run::StatementRun;
 pub(crate) use texts::{hide_tokens, in_logical_terms, logical_text, without_physical};
+pub(crate) use untold::Unsure;
 
 /// One client and its server connection.
 pub(crate) struct Session {
@@ -102,8 +112,8 @@ pub(crate) struct Session {
     pub indexes_tokens: Option<bool>,
     /// The client's `sql_select_limit`, while the server's is lifted.
     pub lifted_limit: Option<u64>,
-    /// The last statement has failed, and may have changed the session.
-    pub is_unsure: bool,
+    /// What the statements before this may have changed, and nobody has told.
+    pub unsure: Unsure,
     /// Whether a savepoint may hide the end of a transaction, once the server was asked.
     pub savepoints_hide: Option<bool>,
     /// There may be savepoints: the end of a transaction would end them.
@@ -136,10 +146,6 @@ pub(crate) struct Session {
     /// The authority whose certificate the client had to show when it connected.
     client_authority: Option<[u8; 32]>,
 }
-
-/// How long what the server said last is waited for. It has arrived with the end of the connection,
-/// unless that was broken.
-const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// Runs a session until its client leaves.
 pub(crate) fn run(login: Login, peer: ClientAddress, live: Arc<Live>, activity: Arc<Activity>) {
@@ -223,6 +229,7 @@ impl Session {
         let most = server.bound.packet.saturating_mul(2).saturating_add(MORE);
         client.set_max_payload(most.min(DEFAULT_MAX_PAYLOAD));
         server.keeps_snapshots = state.family == Family::MySql;
+        server.bounds_selects = state.family == Family::MySql;
         let mut meter = Meter::new(shared.metrics.clone(), shared.config.slow.after);
         let is_audited = shared.config.audit.is_some();
         meter.tell_all(is_audited);
@@ -258,7 +265,7 @@ impl Session {
             key_answers: KeyAnswers::default(),
             indexes_tokens: None,
             lifted_limit: None,
-            is_unsure: false,
+            unsure: Unsure::default(),
             savepoints_hide: None,
             has_savepoints: false,
             collations_set: 0,
@@ -413,17 +420,8 @@ impl Session {
             Ok(command) => command,
             Err(error) => return Err(Failure::Client(error)),
         };
-        if self.is_unsure && self.needs_certainty(command) {
-            self.is_unsure = false;
-            match self.state.family {
-                Family::MySql => self.ping()?,
-                // what it has not told in an answer, it never tells
-                Family::MariaDb => {
-                    self.server.untold = true;
-                    self.learn_untold()?;
-                }
-            }
-        }
+        self.be_certain(command)?;
+        self.keep_row_count();
         self.current = StatementRun::new(self.server.status);
         let runs = matches!(command, Command::Query | Command::StmtExecute);
         self.meter.statement(runs);
@@ -498,186 +496,24 @@ impl Session {
                 return Err(Failure::refused(&errors::COMMAND, command.name()));
             }
         }
+        self.tells_of_command(command);
         self.flush()?;
         self.after_command()?;
-        self.learn_untold()?;
+        self.note_untold()?;
         self.learn_collation()?;
         Ok(true)
     }
 
-    /// Asks the server for the session's settings where an answer could not say what has changed:
-    /// stored programs may set variables, begin and end transactions, and take on roles. The client
-    /// has its answer already.
-    ///
-    /// - The end of rows of MySQL's is silent; the next answer tells. MariaDB's has a flag.
-    /// - An error tells neither changes nor whether there is a transaction. Whether it has to be
-    ///   asked for is seen at the next statement ([`Self::needs_certainty`]).
-    /// - What a program has told within its answer, the server may have taken back at its end.
-    /// - Nobody tells of roles.
-    pub fn learn_untold(&mut self) -> Outcome<()> {
-        let silent_end = std::mem::take(&mut self.server.silent_end);
-        let failed = std::mem::take(&mut self.server.failed);
-        let told_within = std::mem::take(&mut self.server.told_within);
-        if self.may_have_called() {
-            let runs = self.current.may_run_programs();
-            let masks = !self.shared.config.masks.is_empty();
-            // the client may ask about the error first
-            self.is_unsure |= failed && (runs || self.current.may_trigger);
-            self.server.untold |= told_within || (runs || self.current.says_role) && masks;
-            if runs && silent_end && self.state.family == Family::MySql {
-                self.ping()?;
-            }
-        }
-        if std::mem::take(&mut self.current.sets_tracking) {
-            self.track_as_wanted()?;
-        }
-        self.tell_gtids()?;
-        if !std::mem::take(&mut self.server.untold) {
-            return Ok(());
-        }
-        // MariaDB keeps its list over statements that set variables
-        self.current.keeps_list = self.server.may_hold_list && self.state.family == Family::MariaDb;
-        let before = self.state.account.clone();
-        self.aside(Self::read_state)?;
-        self.server.untold = false;
-        // another role sees other tables, and other columns masked
-        match self.account.is_private() {
-            false => self.account = self.shared.accounts.get(&self.state.account),
-            true if self.state.account != before => {
-                let accounts = &self.shared.accounts;
-                self.account = accounts.private_after(&self.account, &self.state.account);
-            }
-            true => {}
-        }
-        self.after_command()
-    }
-
-    fn read_state(&mut self) -> Outcome<()> {
-        let State {
-            family, found_rows, ..
-        } = self.state;
-        let purpose = Purpose::of(&self.shared.leading, self.shared.written.is_some());
-        let tracking = &self.client_tracking;
-        let state = State::read(&mut self.server, family, found_rows, tracking, purpose)?;
-        let before = std::mem::replace(&mut self.state, state);
-        self.state.unusual.keep_unreadable(before.unusual);
-        let told = std::mem::replace(&mut self.state.database, before.database);
-        self.state.told_database = Some(told);
-        Ok(())
-    }
-
-    /// Learns what the client wants to be told of. What the proxy has to know is told as well, from
-    /// now on.
-    fn track_as_wanted(&mut self) -> Outcome<()> {
-        let list = match self.server.rows(b"SELECT @@session_track_system_variables") {
-            // a server without the variable has told the client so
-            Err(Failure::Server { .. }) => {
-                self.server.settle()?;
-                Vec::new()
-            }
-            list => list?,
+    /// A command that is no statement has been done. What the client may ask about its last
+    /// statement is about the command now, as at a server: `ROW_COUNT()` is 0 behind an OK, -1
+    /// behind the EOF that answers COM_SET_OPTION, and the list of warnings stays.
+    fn tells_of_command(&mut self, command: Command) {
+        let rows = match command {
+            Command::InitDb | Command::Ping | Command::ProcessKill | Command::StmtReset => 0,
+            Command::SetOption => -1,
+            _ => return,
         };
-        let value = list.first().and_then(|row| row.first()?.as_deref());
-        self.client_tracking =
-            ClientTracking::parse(&String::from_utf8_lossy(value.unwrap_or_default()));
-        self.server.untold = true;
-        // the server would speak of the question
-        self.diagnostics.row_count.get_or_insert(0);
-        Ok(())
-    }
-
-    /// Whether the client's command runs statements.
-    fn may_have_called(&self) -> bool {
-        let command = Command::of(self.client.last_payload());
-        matches!(
-            command,
-            Ok(Command::Query | Command::StmtExecute | Command::StmtFetch)
-        )
-    }
-
-    /// Whether this command rests on what the statement before it may have changed: not where it
-    /// asks about that statement's error, which another question would hide.
-    #[cold]
-    fn needs_certainty(&self, command: Command) -> bool {
-        let payload = self.client.last_payload();
-        match command {
-            Command::Query => {
-                let sql = payload.get(1..).unwrap_or_default();
-                let facts = Facts::read(sql, self.space.settings.lex);
-                // behind a question in the same text anything may stand
-                let sql = sql.trim_ascii_end();
-                let is_one = !sql.strip_suffix(b";").unwrap_or(sql).contains(&b';');
-                !(is_one && facts.question.asks())
-            }
-            Command::StmtExecute => !self.statements.asks_about_the_last(payload),
-            Command::StmtPrepare | Command::StmtFetch | Command::FieldList | Command::InitDb => {
-                true
-            }
-            _ => false,
-        }
-    }
-
-    /// Has the server tell what it has not told yet.
-    fn ping(&mut self) -> Outcome<()> {
-        let question = self.server.put_command(&[Command::Ping.to_byte()])?;
-        self.server.flush()?;
-        self.server.read_ok(question)?;
-        // the server would speak of the ping
-        self.diagnostics.row_count.get_or_insert(-1);
-        self.after_command()
-    }
-
-    /// Asks the server what it announces strings with, if that may have changed. The client has its
-    /// answer already.
-    pub fn learn_collation(&mut self) -> Outcome<()> {
-        if std::mem::take(&mut self.current.sets_collation) {
-            self.collations_set += 1;
-        }
-        if !self.state.asks_collation {
-            return Ok(());
-        }
-        // MySQL announces the set's default, unless SET NAMES says another
-        if self.state.family == Family::MySql && !self.current.says_collate {
-            self.state.asks_collation = false;
-            return Ok(());
-        }
-        match self.server.announced_collation() {
-            Ok(id) => self.state.learn_collation(id),
-            // as many statements are prepared as the server allows: the set's default is announced
-            Err(Failure::Server { code, .. }) => {
-                self.state.asks_collation = false;
-                tracing::debug!(code, "the collation of results is not known");
-            }
-            Err(failure) => return Err(failure),
-        }
-        Ok(())
-    }
-
-    /// Takes over what the server reported during a command. [`Failure::OutOfStep`] of a database
-    /// that nobody has asked for.
-    pub fn after_command(&mut self) -> Outcome<()> {
-        if !self.server.changes.is_empty() {
-            let changes = std::mem::take(&mut self.server.changes);
-            let was_tracked = self.state.tracked;
-            self.state.observe(&changes);
-            // a program has set what the server tells of
-            self.current.sets_tracking |= was_tracked && !self.state.tracked;
-            if let Some(limit) = State::select_limit(&changes) {
-                self.server.select_limit = limit;
-            }
-            self.server.changes = changes;
-            self.server.changes.clear();
-        }
-        self.take_database()?;
-        if self.state.changed {
-            self.state.changed = false;
-            self.server.bound.lex = self.state.lex_mode();
-            let tier3 = self.shared.use_scratch();
-            self.space = self
-                .account
-                .space(self.state.settings_key(), self.state.settings(tier3));
-        }
-        Ok(())
+        self.diagnostics.row_count = Some(rows);
     }
 
     /// Refuses COM_INIT_DB with more behind the database's name: MySQL reads the name up to a NUL,
@@ -694,193 +530,11 @@ impl Session {
         }
     }
 
-    /// Forgets what the session did: it begins again, perhaps with another user.
-    fn forget_session(&mut self) -> Outcome<()> {
-        self.is_unsure = false;
-        self.statements.clear();
-        self.functions.clear();
-        self.diagnostics.clear();
-        self.unique_keys = UniqueKeys::default();
-        self.locked_tables = false;
-        self.client_tracking = ClientTracking::default();
-        self.next_transaction = NextTransaction::default();
-        self.fresh_transaction = FreshTransaction::default();
-        self.has_savepoints = false;
-        self.engine = None;
-        self.refresh_state()
-    }
-
-    /// Asks the server for the session's settings again, after everything was reset.
-    fn refresh_state(&mut self) -> Outcome<()> {
-        self.read_state()?;
-        self.account = self.shared.accounts.get(&self.state.account);
-        Ok(())
-    }
-
-    fn change_user(&mut self) -> Outcome<()> {
-        // it is a login
-        let transport = self.client.transport();
-        let admitted = self
-            .shared
-            .login
-            .must_admit(transport, self.client_authority);
-        if let Err(error) = admitted {
-            crate::login::tell(&mut self.client, &error);
-            return Err(Failure::Client(WireError::Closed));
-        }
-        let payload = self.client.last_payload().to_vec();
-        let done = crate::login::change_user(
-            &mut self.client,
-            &mut self.server.connection,
-            &payload,
-            self.trust.clone(),
-            self.client_capabilities,
-            self.server.capabilities,
-        )?;
-        let Some(ok) = done else {
-            return match self.state.family {
-                // the user stays the same, and all else is as after a reset
-                Family::MariaDb => {
-                    self.current.may_lose_database = true;
-                    self.forget_session()
-                }
-                Family::MySql => Err(Failure::Client(WireError::Closed)),
-            };
-        };
-        let asked = ComChangeUser::decode(&payload, self.client_capabilities);
-        if let Ok(asked) = &asked {
-            let charset = asked.charset.and_then(Charset::from_collation_id);
-            self.state.database = named(&asked.database, charset);
-            let account = String::from_utf8_lossy(&asked.username).into_owned();
-            let (sessions, limits) = (&self.shared.sessions, &self.shared.config.sessions);
-            if let Err(too_many) = sessions.change_account(&self.activity, account, limits) {
-                tracing::warn!(
-                    id = self.connection_id,
-                    limit = too_many.setting(),
-                    "too many sessions: no change of user"
-                );
-                let mut out = Vec::new();
-                too_many.packet().encode(&mut out);
-                self.write(&out)?;
-                self.flush()?;
-                return Err(Failure::Client(WireError::Closed));
-            }
-        }
-        self.forget_session()?;
-        let transport = self.client.transport();
-        if let Err(error) = self.shared.login.must_fit(&self.state.account, transport) {
-            crate::login::tell(&mut self.client, &error);
-            return Err(Failure::Client(WireError::Closed));
-        }
-        if let Ok(asked) = asked {
-            self.state.announce(asked.charset.unwrap_or_default());
-            self.audited.attributes = read_attributes(asked.connect_attrs.as_deref());
-        }
-        self.write_ok_payload(&ok)
-    }
-
     pub fn flush(&mut self) -> Outcome<()> {
         self.client.flush().map_err(Failure::Client)
     }
 
     pub fn write(&mut self, payload: &[u8]) -> Outcome<()> {
         self.client.write_payload(payload).map_err(Failure::Client)
-    }
-
-    /// Sends the client an error in the place of an answer. What the server still has to say is
-    /// read and thrown away.
-    fn refuse(&mut self, failure: &Failure) -> Result<(), WireError> {
-        tracing::debug!(id = self.connection_id, ?failure, "refused");
-        self.client.cancel_payload();
-        if let Err(failure) = self.server.settle() {
-            self.farewell(&failure);
-            return Err(WireError::Closed);
-        }
-        // On MariaDB such a statement is the transaction of which something was said, and the
-        // server has not seen it. Under settings that the proxy does not follow, what it shows of
-        // the error may be something else.
-        let is_ours = self.has_next_transaction() || !self.state.is_usual();
-        let coded = match failure {
-            Failure::Refused(refusal) if is_ours => refusal.coded(),
-            _ => None,
-        };
-        self.may_have_begun(failure);
-        let coded = coded.map(Failure::Refused);
-        let failure = coded.as_ref().unwrap_or(failure);
-        if let Some(packet) = failure.packet() {
-            let mut out = Vec::new();
-            packet.encode(&mut out);
-            self.client.write_payload(&out)?;
-            self.keep_failure(failure, &packet);
-        }
-        self.client.flush()?;
-        let learned = self.after_command().and_then(|()| self.learn_untold());
-        learned.map_err(|_| WireError::Closed)
-    }
-
-    /// Ends the session because the server has: with what the server said last, as it came.
-    fn follow_server(&mut self) -> bool {
-        tracing::debug!(id = self.connection_id, "the server has ended the session");
-        self.pass_on_farewell();
-        false
-    }
-
-    /// Passes on what the server said before it closed the connection, if that was more than
-    /// nothing. A client without a proxy sees the same.
-    fn pass_on_farewell(&mut self) {
-        let connection = &mut self.server.connection;
-        let limited = connection.transport().set_read_timeout(Some(LAST_WORDS));
-        if limited.is_ok()
-            && let Some(words) = connection.read_farewell()
-        {
-            self.client.reset_sequence();
-            let told = self.client.write_payload(words);
-            let told = told.and_then(|()| self.client.flush());
-            tracing::debug!(id = self.connection_id, ?told, "the server's last words");
-        }
-    }
-
-    /// The last packet before a session that cannot go on is closed.
-    fn farewell(&mut self, failure: &Failure) {
-        self.client.cancel_payload();
-        let is_lost = failure.is_lost_server()
-            || matches!(failure, Failure::OutOfStep(_)) && self.activity.is_server_gone();
-        if is_lost {
-            // the client sees the end of the connection, and its statement's outcome is not known
-            if !self.activity.is_cut() {
-                let (code, id) = (errors::BACKEND_GONE.code, self.connection_id);
-                tracing::warn!(code, id, ?failure, "the server went away in a command");
-            }
-            self.pass_on_farewell();
-            let _ = self.client.flush();
-            return;
-        }
-        tracing::info!(
-            id = self.connection_id,
-            ?failure,
-            "the session is broken off"
-        );
-        if let Failure::Client(WireError::Malformed(_) | WireError::SequenceMismatch { .. }) =
-            failure
-        {
-            let packet = Failure::refused(&errors::MALFORMED, "");
-            if let Some(packet) = packet.packet() {
-                let mut out = Vec::new();
-                packet.encode(&mut out);
-                let _ = self.client.write_payload(&out);
-            }
-        } else if let Failure::Client(WireError::TooLarge { .. }) = failure {
-            let packet = Failure::refused(&errors::TOO_BIG, "");
-            if let Some(packet) = packet.packet() {
-                let mut out = Vec::new();
-                packet.encode(&mut out);
-                let _ = self.client.write_payload(&out);
-            }
-        } else if let Some(packet) = failure.packet() {
-            let mut out = Vec::new();
-            packet.encode(&mut out);
-            let _ = self.client.write_payload(&out);
-        }
-        let _ = self.client.flush();
     }
 }

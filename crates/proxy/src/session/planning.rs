@@ -14,6 +14,7 @@ use super::doubt::Asked;
 use crate::catalog::{KeyedPlan, MAX_PLANS, PlanOrigin};
 use crate::error::{Failure, Outcome};
 use crate::metrics::Label;
+use crate::row_update::COMMIT;
 use crate::state::REAL_AS_FLOAT;
 use crate::unusual::says;
 
@@ -160,7 +161,7 @@ impl Session {
         self.server.may_hold_list = false;
         let has_one = self.server.status.contains(StatusFlags::IN_TRANS);
         if has_one && !had_one && !self.has_savepoints {
-            self.server.run(b"COMMIT AND NO CHAIN NO RELEASE")?;
+            self.server.run_to_its_end(COMMIT)?;
         }
         Ok(done)
     }
@@ -204,6 +205,9 @@ impl Session {
                     self.learn(&names)?;
                 }
                 PlanOutcome::Plan(plan) => {
+                    if let Some(protects) = &plan.protects {
+                        self.account.rules.once.note_meant(protects);
+                    }
                     let refused = matches!(plan.action, Action::Refuse(_));
                     if refused && !looked_up {
                         // a refusal must not rest on an old snapshot
@@ -227,7 +231,12 @@ impl Session {
                     let is_ahead = self.current.plans_ahead;
                     let asked = match is_ahead {
                         true => Asked::There,
-                        false => self.ask_about(&plan.doubt, sql, looked_up)?,
+                        false => match self.ask_about(&plan.doubt, sql, looked_up) {
+                            Err(failure) if self.aside(|s| s.outlasts_exchange(&failure))? => {
+                                Asked::OtherColumns
+                            }
+                            asked => asked?,
+                        },
                     };
                     if asked == Asked::Unclear && looked_up {
                         return Err(NotUnderstood::MayBeMissing.into());

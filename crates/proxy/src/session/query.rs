@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::lex::{Empty, LexMode, Lexer, Statements, unwrapped};
-use onionskin_plan::{Action, Doubt, Facts, Finds, Question, Refusal, Template, errors};
+use onionskin_plan::{
+    Action, Doubt, Facts, Finds, Question, Refusal, Template, errors, in_other_words,
+};
 use onionskin_value::{Charset, Family};
 use onionskin_wire::Capabilities;
 
@@ -213,8 +215,12 @@ impl Session {
             }
             _ => None,
         };
+        let is_back = match done {
+            Err(failure) => self.outlasts_exchange(failure)?,
+            Ok(_) => false,
+        };
         // another session may have been faster to see the change
-        let changed = self.look_up(&keyed.plan.names)? || !self.account.is_fresh(keyed);
+        let changed = self.look_up(&keyed.plan.names)? || !self.account.is_fresh(keyed) || is_back;
         tracing::debug!(names = ?keyed.plan.names, changed, "a statement has failed as on other tables");
         if !changed && !matches!(done, Err(Failure::Stale)) {
             self.current.interfered = true;
@@ -487,6 +493,8 @@ impl Session {
             all_relay &= !self.diagnostics.any() || facts.question == Question::None;
             all_relay &= !self.asks_found(facts);
             all_relay &= !self.has_next_transaction() && !facts.next_transaction;
+            // each of them has to begin READ ONLY
+            all_relay &= !planned.runs_programs || !self.shared.leading.only_reads();
             plans.push(planned);
         }
         // all of them go out at once: what was planned for the first is of now when the last one is
@@ -516,6 +524,7 @@ impl Session {
                 return Err(self.shared.leading.demoted());
             }
             let part = sql[range.clone()].to_vec();
+            self.be_certain_for(&part)?;
             self.template
                 .read(&part, self.space.settings.lex)
                 .map_err(|_| NotUnderstood::Words)?;
@@ -535,7 +544,7 @@ impl Session {
                 return Ok(());
             }
             self.after_command()?;
-            self.learn_untold()?;
+            self.note_untold()?;
             self.learn_collation()?;
         }
         match empty {
@@ -554,6 +563,7 @@ impl Session {
 
     /// Runs one of several statements. `Ok(false)`: it failed, the others are not run.
     pub(super) fn one_of_several(&mut self, sql: &[u8], last: bool) -> Outcome<bool> {
+        self.keep_row_count();
         self.current = StatementRun {
             more_results: !last,
             ..StatementRun::new(self.server.status)
@@ -586,13 +596,8 @@ impl Session {
         }
         self.current.keeps_list = false;
         if let Action::Refuse(refusal) = &keyed.plan.action
-            && refusal.is_any(&[
-                &errors::EXECUTABLE_COMMENT,
-                &errors::TRACKING,
-                &errors::UNPROTECTED,
-            ])
             && from_variables.is_empty()
-            && let Some(inner) = unwrapped(sql, self.space.settings.lex)
+            && let Some(inner) = self.in_other_words(sql, refusal)
             && self.template.read(&inner, self.space.settings.lex).is_ok()
             && !self.template.multiple
         {
@@ -624,6 +629,11 @@ impl Session {
         self.concluded(done, &keyed)
     }
 
+    /// A statement that was refused, in words that rules may read.
+    pub(crate) fn in_other_words(&self, sql: &[u8], refusal: &Refusal) -> Option<Vec<u8>> {
+        in_other_words(sql, refusal, &self.space.settings)
+    }
+
     /// Plans a statement. If it is a PREPARE and is refused, its name has no statement from now on.
     fn plan_or_free(&mut self, sql: &[u8]) -> Outcome<Arc<KeyedPlan>> {
         let planned = self.plan(sql);
@@ -638,6 +648,7 @@ impl Session {
         match done {
             Ok(()) => Ok(()),
             Err(failure) => {
+                self.may_have_found();
                 let failure = self.or_read_only(failure, keyed)?;
                 // the server says more of computed assignments, before and behind
                 let is_beside = match failure {

@@ -3,6 +3,8 @@
 //! It writes nowhere, at whatever server it is. Its server's session is READ ONLY from the
 //! beginning, and again after each reset, and the proxy passes on only what is known to read
 //! ([`onionskin_plan::only_reads`]): an account may undo the first, and none can undo the second.
+//! A function that a query calls may undo the first, too; so it is done again in front of what
+//! comes next.
 //!
 //! Where `causal_seconds` is set, a statement waits for all that sessions of `listen` have written
 //! before it arrived ([`crate::written`]). The server is asked only if there is something that the

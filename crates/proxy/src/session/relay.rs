@@ -10,7 +10,7 @@ use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Held, Question};
 use crate::open;
-use crate::server_errors::is_own_check;
+use crate::server_errors::{ENDS_LOCKS, is_own_check};
 use crate::unique_keys::UniqueKeys;
 
 impl Session {
@@ -44,6 +44,12 @@ impl Session {
         if done.is_err() && keyed.plan.defines == Defines::Names {
             // DROP TABLE a, b drops a, even if there is no b
             self.live.forget(&keyed.plan.names);
+        }
+        if keyed.plan.facts.locks_tables == Some(true)
+            && let Err(Failure::Server { code, .. }) = &done
+            && ENDS_LOCKS.contains(code)
+        {
+            self.locked_tables = false;
         }
         done?;
         self.after_relay(keyed)
@@ -107,6 +113,7 @@ impl Session {
             return Ok(());
         }
         let shown = self.server.rows(b"SHOW WARNINGS")?;
+        self.diagnostics.row_count = i64::try_from(affected).ok();
         let is_ours = |row: &Vec<Option<Vec<u8>>>| {
             let cell = |n: usize| row.get(n).and_then(Option::as_deref).unwrap_or_default();
             let code = std::str::from_utf8(cell(1)).unwrap_or_default().parse();

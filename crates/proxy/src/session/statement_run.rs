@@ -79,6 +79,8 @@ pub(crate) struct StatementRun {
     pub may_trigger: bool,
     /// It may have taken on another role.
     pub says_role: bool,
+    /// How many questions there had been when the server had answered it, and `ROW_COUNT()` then.
+    pub answered: Option<(u64, i64)>,
     /// `div_precision_increment` of its preparation, where that is the one that counts.
     pub increment: Option<u8>,
 }

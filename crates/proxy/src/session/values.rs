@@ -180,7 +180,8 @@ impl Session {
                 // fails if the table is locked for reading only
                 sql.extend_from_slice(b" FOR UPDATE");
             }
-            let (rows, warned) = self.server.rows_and_count(&sql)?;
+            let found = self.server.rows_and_count(&sql);
+            let (rows, warned) = found.map_err(Failure::before_a_change)?;
             if !rows.is_empty() {
                 return Err(Failure::Value(error));
             }
@@ -239,7 +240,16 @@ impl Session {
     /// The error with which the server refuses to change a table, if it does so because the
     /// transaction only reads.
     pub(crate) fn read_only_error_of(&mut self, table: &Table) -> Outcome<Option<Failure>> {
-        let (database, name) = (identifier(&table.database), identifier(&table.name));
+        self.read_only_error_at(&table.database, &table.name)
+    }
+
+    /// The same of a table that may be missing.
+    pub(super) fn read_only_error_at(
+        &mut self,
+        database: &str,
+        name: &str,
+    ) -> Outcome<Option<Failure>> {
+        let (database, name) = (identifier(database), identifier(name));
         let mut command = vec![Command::StmtPrepare.to_byte()];
         command.extend_from_slice(format!("DELETE FROM {database}.{name} WHERE FALSE").as_bytes());
         self.server.settle()?;

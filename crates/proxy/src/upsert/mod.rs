@@ -378,7 +378,7 @@ impl Session {
             if searches.len() > 1 {
                 sql.extend_from_slice(ALL_ROWS.as_bytes());
             }
-            questions.push(self.server.put_query(&sql)?);
+            questions.push(self.server.put_select(&sql)?);
         }
         self.server.flush()?;
         questions

@@ -149,12 +149,6 @@ impl Alteration<'_> {
         let default = if s.eat("set") && s.eat("default") {
             Some(new_default(&mut s, &name, protected)?)
         } else if s.eat("drop") && s.eat("default") {
-            let family = self.target.r.request.settings.family;
-            if protected.column.nullable && family == Family::MySql {
-                // it would have no default then, which is not NULL to MySQL
-                let about = "DROP DEFAULT of a protected column that allows NULL";
-                return Err(refused(about));
-            }
             None
         } else {
             return Err(refused("ALTER COLUMN"));

@@ -28,7 +28,7 @@ use super::{
     Ddl, DdlPiece, Decided, Pieces, check_names, define, foreign_key, has_encrypted,
     inline_reference, planned_anew,
 };
-use crate::errors;
+use crate::errors::{self, Refusal};
 use crate::lex::{Token, TokenKind};
 use crate::plan::Action;
 use crate::planner::{Known, Planned, Request, identifier, refuse};
@@ -86,7 +86,8 @@ pub(crate) fn alter_table<'a>(
     let mut alteration = Alteration::of(target);
     for (i, spec) in specs.list.iter().enumerate() {
         if i > 0 {
-            alteration.out.sql(b", ");
+            let between: &[u8] = if spec.is_joined { b" " } else { b", " };
+            alteration.out.sql(between);
         }
         let read = alteration.specification(spec);
         alteration.specs_read += 1;
@@ -281,11 +282,9 @@ fn check_sound(
     }
 }
 
-/// Words that begin a specification which is about no column. The default character set and
+/// Options that are about no column and no other table, with a value. The default character set and
 /// collation are those of columns to come: columns that exist keep theirs.
-const FINE: [&str; 22] = [
-    "default",
-    "character",
+const FINE: [&str; 17] = [
     "charset",
     "collate",
     "engine",
@@ -294,9 +293,6 @@ const FINE: [&str; 22] = [
     "comment",
     "algorithm",
     "lock",
-    "force",
-    "enable",
-    "disable",
     "key_block_size",
     "stats_persistent",
     "stats_auto_recalc",
@@ -307,6 +303,9 @@ const FINE: [&str; 22] = [
     "avg_row_length",
     "compression",
 ];
+
+/// The same, in two words or without a value.
+const FINE_WORDS: [&[&str]; 3] = [&["force"], &["enable", "keys"], &["disable", "keys"]];
 
 impl<'a> Alteration<'a> {
     fn of(target: Target<'a>) -> Self {
@@ -348,7 +347,7 @@ impl<'a> Alteration<'a> {
         } else if s.is("convert") {
             self.convert_spec(tokens)
         } else {
-            self.other_spec(&s, tokens)
+            self.other_spec(s, tokens)
         }
     }
 
@@ -390,11 +389,11 @@ impl<'a> Alteration<'a> {
     }
 
     /// Options of the table, and its order.
-    fn other_spec(&mut self, s: &Reader, spec: Range<usize>) -> Planned<()> {
+    fn other_spec(&mut self, s: Reader, spec: Range<usize>) -> Planned<()> {
         let is_order = s.is("order") && !self.target.mentions_protected(&spec);
-        if !is_order && !FINE.iter().any(|w| s.is(w)) {
-            let word = s.token().map_or(b"".as_slice(), |t| t.text(s.sql()));
-            return Err(refused(&String::from_utf8_lossy(word)));
+        match is_order {
+            true => must_be_order(s)?,
+            false => must_be_fine(s)?,
         }
         self.keep_plain(spec)
     }
@@ -434,5 +433,49 @@ impl<'a> Alteration<'a> {
             rests_on_keys: self.rests_on_keys,
             kept_plain,
         })
+    }
+}
+
+/// Refuses options that are not known to be harmless, wherever they stand: servers want no comma
+/// between them.
+fn must_be_fine(mut s: Reader) -> Planned<()> {
+    while let Some(first) = s.token() {
+        if FINE_WORDS.iter().any(|words| s.eat_words(words)) {
+            continue;
+        }
+        s.eat("default");
+        let is_fine = s.eat_words(&["character", "set"]) || FINE.iter().any(|option| s.eat(option));
+        s.eat_punct(b'=');
+        let is_value = |kind| {
+            let is_word = matches!(kind, TokenKind::Word | TokenKind::Quoted);
+            is_word || matches!(kind, TokenKind::Literal(_))
+        };
+        let has_value = s.token().is_some_and(|token| is_value(token.kind));
+        s.at += 1;
+        if !is_fine || !has_value {
+            return Err(not_fine(&s, first));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what is no list of columns behind ORDER BY.
+fn must_be_order(s: Reader) -> Planned<()> {
+    let is_name = |token: &&Token| {
+        token.is(b'.') || matches!(token.kind, TokenKind::Word | TokenKind::Quoted)
+    };
+    let mut tokens = s.tokens[s.at..s.end].iter();
+    match tokens.find(|token| !is_name(token)) {
+        Some(other) => Err(not_fine(&s, *other)),
+        None => Ok(()),
+    }
+}
+
+/// Refuses the option that begins with a token.
+fn not_fine(s: &Reader, first: Token) -> Refusal {
+    // errors are logged: no constant stands in them
+    match first.kind {
+        TokenKind::Literal(_) => refused("a constant among the table's options"),
+        _ => refused(&String::from_utf8_lossy(first.text(s.sql()))),
     }
 }

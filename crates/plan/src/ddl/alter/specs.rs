@@ -17,6 +17,8 @@ pub(super) struct Specification {
     pub(super) tokens: Range<usize>,
     /// An element of `ADD (…)`, or what stands behind `IF NOT EXISTS`: the word ADD is left out.
     pub(super) is_element: bool,
+    /// It stands behind the one before it without a comma: partitions, at the statement's end.
+    pub(super) is_joined: bool,
 }
 
 impl Specification {
@@ -68,7 +70,17 @@ impl Specifications {
             return Ok(found);
         }
         for spec in r.split(range) {
-            found.add(r, spec, table)?;
+            let behind = behind_last(r, &spec);
+            if spec.start < behind {
+                found.add(r, spec.start..behind, table)?;
+            }
+            if behind < spec.end {
+                found.list.push(Specification {
+                    tokens: behind..spec.end,
+                    is_element: false,
+                    is_joined: spec.start < behind,
+                });
+            }
         }
         Ok(found)
     }
@@ -99,6 +111,7 @@ impl Specifications {
         self.list.push(Specification {
             tokens: spec,
             is_element: false,
+            is_joined: false,
         });
         Ok(())
     }
@@ -141,6 +154,7 @@ impl Specifications {
             self.list.push(Specification {
                 tokens: element,
                 is_element: true,
+                is_joined: false,
             });
         }
         Ok(())
@@ -162,6 +176,7 @@ impl Specifications {
             self.list.push(Specification {
                 tokens,
                 is_element: true,
+                is_joined: false,
             });
         }
         Ok(())
@@ -265,6 +280,29 @@ impl Beside {
             "{name}, which moves rows between tables: cells open in their own table only; use INSERT … SELECT"
         ))
     }
+}
+
+/// Where `PARTITION BY` or `REMOVE PARTITIONING` begins, which servers take behind the last
+/// specification without a comma; the end of the specification if it has none.
+fn behind_last(r: &Reader, spec: &Range<usize>) -> usize {
+    let is_pair = |at: usize, words: [&str; 2]| {
+        let tokens = r.tokens.get(at..at + 2).unwrap_or_default();
+        at + 2 <= spec.end
+            && tokens.len() == 2
+            && (tokens.iter().zip(words)).all(|(token, word)| token.is_word(r.sql(), word))
+    };
+    let mut depth = 0usize;
+    for at in spec.clone() {
+        let token = &r.tokens[at];
+        depth += usize::from(token.is(b'('));
+        depth = depth.saturating_sub(usize::from(token.is(b')')));
+        if depth == 0
+            && (is_pair(at, ["partition", "by"]) || is_pair(at, ["remove", "partitioning"]))
+        {
+            return at;
+        }
+    }
+    spec.end
 }
 
 /// Refuses a column's name.

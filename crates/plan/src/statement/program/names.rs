@@ -7,7 +7,7 @@ use onionskin_schema::{Column, Default, DefaultLiteral, Table};
 use onionskin_value::Charset;
 
 use super::reader::{Reader, unsafe_part};
-use crate::errors::{self, NotUnderstood};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::lex::TokenKind;
 use crate::native::is_reserved;
 use crate::planner::{Known, Planned, Request, identifier, refuse};
@@ -122,10 +122,36 @@ fn row_names(
         }
         if !tables.is_empty() {
             must_be_plain(r, at + 2, &tables)?;
+            must_be_there(r, at + 2, &tables)?;
             judged.insert(at + 2);
         }
     }
     Ok(())
+}
+
+/// Refuses the name behind NEW or OLD that no column of these tables has, as the server would: with
+/// the values of the program in its log.
+fn must_be_there(r: &Reader, at: usize, tables: &[Arc<Table>]) -> Planned<()> {
+    let name = r.tokens.get(at).and_then(|token| identifier(r.sql, token));
+    let (Some(name), Some(row)) = (name, at.checked_sub(2)) else {
+        return r.not_understood();
+    };
+    if name.contains('$') {
+        // refused by the rule for such names
+        return Ok(());
+    }
+    let is_there = |table: &Arc<Table>| {
+        table.damaged.is_some()
+            || table
+                .columns
+                .iter()
+                .any(|c| may_be_one_name(&c.name, &name))
+    };
+    if tables.iter().any(is_there) {
+        return Ok(());
+    }
+    let row = identifier(r.sql, &r.tokens[row]).unwrap_or_default();
+    Err(Refusal::unknown_column(&name, &row.to_ascii_uppercase()))
 }
 
 /// The tables that the name at a place may be of: without a database it is one of the program's, or
@@ -156,6 +182,7 @@ fn check_new_rows(table: &Table) -> Planned<()> {
     let is_null = |column: &Column| {
         let default = column.default.as_ref();
         column.nullable
+            && !column.has_lost_default()
             && default.is_none_or(|d| {
                 matches!(d, Default::Literal(DefaultLiteral::Null)) || is_server_null(d)
             })

@@ -22,7 +22,7 @@ use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Question;
 use crate::row_update::{matched_rows, physical_columns};
-use crate::server_errors::is_ignored;
+use crate::server_errors::{UNSAFE_STATEMENT, is_ignored};
 use crate::session::Session;
 
 /// Statements sent before their answers are read. There is no more than one: after a deadlock the
@@ -328,7 +328,7 @@ impl Session {
             let one = match self.server.read_ok(question) {
                 Err(failure) if failure.is_fatal() => return Err(failure),
                 Err(failure) => Err(failure),
-                Ok(ok) if ok.warnings > 0 => {
+                Ok(ok) if ok.warnings > 0 && !self.notes_the_log()? => {
                     let about = "a warning while rows were written";
                     Err(Failure::refused(&errors::VALUE, about))
                 }
@@ -342,6 +342,18 @@ impl Session {
             done = done.and(one);
         }
         done
+    }
+
+    /// Whether the server's list holds nothing but notes that a binary log of statements may not
+    /// repeat one. They come where rows are written one by one, and say nothing of the row. The
+    /// list is of the last statement, so no other may be on its way ([`AT_ONCE`]).
+    fn notes_the_log(&mut self) -> Outcome<bool> {
+        let shown = self.server.rows(b"SHOW WARNINGS")?;
+        let is_note = |row: &Vec<Option<Vec<u8>>>| {
+            let code = row.get(1).and_then(Option::as_deref);
+            code.is_some_and(|code| code == UNSAFE_STATEMENT.to_string().as_bytes())
+        };
+        Ok(!shown.is_empty() && shown.iter().all(is_note))
     }
 
     /// Deletes the rows that are no longer among the engine's.
@@ -381,17 +393,20 @@ impl Session {
             NamedBy::Key | NamedBy::Cells => DELETED,
         };
         for chunk in gone.chunks(at_once) {
-            let mut sql = b"DELETE FROM ".to_vec();
-            put_name_of(&read.table, &mut sql);
+            let (mut target, mut of) = (Vec::new(), Vec::new());
+            put_name_of(&read.table, &mut target);
             for (i, key) in chunk.iter().enumerate() {
-                sql.extend_from_slice(if i == 0 { b" WHERE (" } else { b" OR (" });
-                sql.extend_from_slice(key);
-                sql.push(b')');
+                of.extend_from_slice(if i == 0 { b" WHERE (" } else { b" OR (" });
+                of.extend_from_slice(key);
+                of.push(b')');
             }
-            if read.named_by == NamedBy::Row {
-                sql.extend_from_slice(ONE_OF_THEM);
-            }
-            let done = self.server.run(&sql)?;
+            let limit: &[u8] = match read.named_by {
+                NamedBy::Row => ONE_OF_THEM,
+                NamedBy::Key | NamedBy::Cells => b"",
+            };
+            let done = self
+                .server
+                .run(&[b"DELETE FROM ", &target[..], &of, limit].concat())?;
             if done.warnings > 0 {
                 let about = "a warning while rows were deleted";
                 return Err(Failure::refused(&errors::VALUE, about));
@@ -402,6 +417,9 @@ impl Session {
                     read.table.database, read.table.name
                 );
                 return Err(Failure::refused(&errors::NEEDS_KEY, about));
+            }
+            if done.affected_rows < chunk.len() as u64 {
+                self.must_be_gone(&target, &of)?;
             }
         }
         Ok(missing)

@@ -394,7 +394,7 @@ impl Session {
                 }
             }
             if locked {
-                self.tried(b"UNLOCK TABLES")?;
+                self.server.run_to_its_end(b"UNLOCK TABLES")?;
             }
         }
         self.diagnostics.row_count = Some(0);

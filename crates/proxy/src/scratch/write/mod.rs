@@ -24,7 +24,7 @@ mod values;
 
 use changes::GoneTwice;
 use onionskin_plan::errors::NotUnderstood;
-use onionskin_plan::{Effect, ScratchWrite, errors};
+use onionskin_plan::{Effect, ScratchRead, ScratchWrite, errors};
 use onionskin_schema::Table;
 use onionskin_value::Family;
 use onionskin_wire::StatusFlags;
@@ -38,7 +38,8 @@ use crate::catalog::KeyedPlan;
 use crate::diagnostics::Diagnostics;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
-use crate::row_update::changed_rows;
+use crate::part::BEGIN_PART;
+use crate::row_update::{COMMIT, changed_rows};
 use crate::server_errors::NO_DEFAULT;
 use crate::session::Session;
 
@@ -46,7 +47,6 @@ use crate::session::Session;
 const DUPLICATE: u16 = 1062;
 /// A deadlock.
 const DEADLOCK: u16 = 1213;
-const NO_SAVEPOINT: u16 = 1305;
 /// What it says, as the server does.
 const ENDED: &str = "Deadlock found when trying to get lock; try restarting transaction";
 /// MariaDB's error under `innodb_snapshot_isolation` (on by default since 11.6): a row has changed
@@ -62,6 +62,8 @@ pub(super) struct Change {
     pub begun: bool,
     /// For each read, the conditions that name its rows.
     pub keys: Vec<Vec<Vec<u8>>>,
+    /// What is asked in front of the reads: see [`Change::claims`].
+    pub claims: Vec<String>,
 }
 
 /// What makes several statements of the server's one.
@@ -89,13 +91,45 @@ impl Change {
             frame,
             begun: false,
             keys: Vec::new(),
+            claims: Vec::new(),
         })
+    }
+
+    /// Statements that touch no row, and open each table that will be written to as the writing
+    /// does.
+    ///
+    /// A statement of a plain server opens all its tables for what it does with them before it
+    /// locks a row. Here the rows come first, by reading. A definition that waits for the table
+    /// lets no new writer in; if it waits for a session that waits for rows of ours, and our
+    /// writing waits behind the definition, no server sees the circle.
+    ///
+    /// They are left out where another node may have ended the transaction: the first statement
+    /// behind that has to say so, and an EXPLAIN says nothing.
+    fn claims(&self, write: &ScratchWrite) -> Vec<String> {
+        let reads = &write.scratch.reads;
+        match &write.effect {
+            _ if self.frame == Frame::Bare => Vec::new(),
+            Effect::Insert(new) => {
+                let (database, name) = (quoted(&new.table.database), quoted(&new.table.name));
+                vec![format!(
+                    "EXPLAIN INSERT INTO {database}.{name} () VALUES ()"
+                )]
+            }
+            Effect::Update(_) | Effect::Delete(_) if reads.len() > 1 => {
+                let written = reads.iter().filter(|read| !read.lock.is_empty());
+                let claim = |read: &ScratchRead| {
+                    format!("SELECT 1 FROM {} WHERE FALSE{}", read.source, read.lock)
+                };
+                written.map(claim).collect()
+            }
+            Effect::Update(_) | Effect::Delete(_) | Effect::Create(_) => Vec::new(),
+        }
     }
 
     pub(super) fn begin(&self) -> &'static [u8] {
         match self.frame {
             Frame::Transaction => b"BEGIN",
-            Frame::Savepoint => b"SAVEPOINT `onionskin$write`",
+            Frame::Savepoint => BEGIN_PART,
             Frame::Bare => b"DO 0",
         }
     }
@@ -139,6 +173,7 @@ impl Session {
             // what was said of a try before is not of this one
             self.current.begin();
             let mut change = Change::new(self)?;
+            change.claims = change.claims(write);
             // a look at the tables must not end the transaction that the savepoint begins
             let had_savepoints = self.has_savepoints;
             self.has_savepoints |= change.frame == Frame::Savepoint;
@@ -262,12 +297,11 @@ impl Session {
 
     /// Makes what was written last.
     fn keep_change(&mut self, change: &Change) -> Outcome<()> {
-        let end: &[u8] = match change.frame {
-            Frame::Transaction => b"COMMIT AND NO CHAIN NO RELEASE",
-            Frame::Savepoint => b"RELEASE SAVEPOINT `onionskin$write`",
-            Frame::Bare => return Ok(()),
-        };
-        self.server.run(end).map(|_| ())
+        match change.frame {
+            Frame::Transaction => self.server.run(COMMIT).map(|_| ()),
+            Frame::Savepoint => self.keep_part(),
+            Frame::Bare => Ok(()),
+        }
     }
 
     /// Takes back what a statement has written before it failed. Returns the failure, for the
@@ -277,43 +311,23 @@ impl Session {
         if failure.is_fatal() || !change.begun {
             return Ok(failure);
         }
-        self.server.settle()?;
-        let mut failure = failure;
-        let statements: &[&[u8]] = match change.frame {
-            Frame::Bare if !self.server.has_written => &[],
-            Frame::Bare => {
-                // what every client of such a group has to be ready for
-                failure = Failure::Server {
-                    code: DEADLOCK,
-                    state: *b"40001",
-                    message: ENDED.into(),
-                };
-                &[b"ROLLBACK AND NO CHAIN NO RELEASE"]
+        match change.frame {
+            Frame::Savepoint => return Ok(self.take_back_part(failure)),
+            Frame::Bare if !self.server.has_written => {
+                self.server.settle()?;
+                return Ok(failure);
             }
-            Frame::Transaction => &[b"ROLLBACK AND NO CHAIN NO RELEASE"],
-            // a deadlock has rolled everything back, the savepoint included
-            Frame::Savepoint => &[
-                b"ROLLBACK TO `onionskin$write`",
-                b"RELEASE SAVEPOINT `onionskin$write`",
-            ],
-        };
-        for sql in statements {
-            match self.server.run(sql) {
-                Err(other) if other.is_fatal() => return Ok(other),
-                Err(other) if change.frame != Frame::Savepoint => return Ok(other),
-                // without the savepoint there is no transaction either: error 1020 may have ended
-                // it, as a deadlock does
-                Err(Failure::Server {
-                    code: NO_SAVEPOINT, ..
-                }) => {
-                    self.server.settle()?;
-                    self.server.status.remove(StatusFlags::IN_TRANS);
-                    break;
-                }
-                _ => {}
-            }
+            Frame::Bare | Frame::Transaction => self.roll_back_own()?,
         }
-        Ok(failure)
+        Ok(match change.frame {
+            // what every client of such a group has to be ready for
+            Frame::Bare => Failure::Server {
+                code: DEADLOCK,
+                state: *b"40001",
+                message: ENDED.into(),
+            },
+            _ => failure,
+        })
     }
 }
 

@@ -5,14 +5,14 @@ use super::super::changes::{put_value, row_number};
 use super::super::rows::names;
 use super::super::run_there;
 use super::super::values::{payload, put_plain};
-use super::{Cell, Row, Upsert, ask, broken, of_row};
+use super::{Cell, LENIENT, Row, Upsert, ask, broken, of_row};
 use crate::bind::{Binder, Values};
 use crate::diagnostics::DEPRECATED;
-use crate::error::Outcome;
+use crate::error::{Failure, Outcome};
 use crate::row_update::physical_columns;
 use crate::scratch::engine::Engine;
 use crate::scratch::tables::{CHANGED, ROW, full_name, quoted};
-use crate::server_errors::NO_DEFAULT;
+use crate::server_errors::{NO_DEFAULT, NOT_NULL};
 use crate::session::Session;
 use onionskin_plan::ColumnUse;
 use onionskin_plan::errors::NotUnderstood;
@@ -53,7 +53,16 @@ impl Session {
         }
         sql.extend_from_slice(b") ");
         sql.extend_from_slice(&upsert.clause);
-        let (_, told) = run_there(engine, &sql, None, &[])?;
+        let is_lenient = upsert.many && !self.state.sql_mode.is_strict();
+        let ran = run_there(engine, &sql, None, &[]);
+        let (_, told) = ran.map_err(|failure| match failure {
+            // an error where it is the only row; among several, a value of the type's
+            Failure::Server { code: NOT_NULL, .. } if is_lenient => {
+                let about = "NULL for a column that is NOT NULL, behind several rows,";
+                NotUnderstood::Under(about, LENIENT).into()
+            }
+            _ => failure,
+        })?;
         engine.load_again()?;
         let mut query = format!("SELECT {ROW}");
         for column in &upsert.met.columns {

@@ -169,7 +169,7 @@ impl Session {
                 sql.push(b')');
             }
             sql.extend_from_slice(format!(" LIMIT 2{}", read.lock).as_bytes());
-            let question = self.server.put_query(&sql)?;
+            let question = self.server.put_select(&sql)?;
             self.server.flush()?;
             let found =
                 self.read_table(question, engine, upsert.keyed, read, keys.len(), brought)?;

@@ -46,6 +46,8 @@ use onionskin_plan::{
 use onionskin_value::{Family, SqlMode, Warning};
 use std::sync::Arc;
 
+const LENIENT: &str = "a `sql_mode` that is not strict";
+
 /// The statement, and what is known of its table.
 struct Upsert<'s> {
     keyed: &'s KeyedPlan,
@@ -91,6 +93,7 @@ impl Session {
         parameters: Option<Parameters>,
         change: &mut Change,
     ) -> Outcome<Finished> {
+        self.must_have_defaults(new)?;
         let settings = self.read_tables(engine, keyed, &write.scratch, values, Some(change))?;
         let (source, clause, many, count) = self.sources(keyed, write, new, met, values)?;
         let mut text =
@@ -132,6 +135,25 @@ impl Session {
         let gone = format!("DROP TEMPORARY TABLE IF EXISTS {}", full_name(&met.read));
         engine.drop_in_the_end(gone);
         finished
+    }
+
+    /// Without a strict `sql_mode` a column that has no default gets a value of its type's. It may
+    /// stand in a unique key, and servers warn of it in their own ways.
+    fn must_have_defaults(&self, new: &NewRows) -> Outcome<()> {
+        let given = |index| new.columns.iter().any(|c| c.index == index);
+        let mut lacking = new.table.columns.iter().enumerate().filter(|(index, c)| {
+            let has_value = c.nullable || c.default.is_some() || c.auto_increment || c.generated;
+            !has_value && !given(*index)
+        });
+        match lacking.next() {
+            Some(_) if !self.state.sql_mode.is_strict() => Err(NotUnderstood::Under(
+                "ON DUPLICATE KEY UPDATE by the scratch engine, without a value for a column that \
+                 has no default,",
+                LENIENT,
+            )
+            .into()),
+            _ => Ok(()),
+        }
     }
 
     /// The text that the new rows come from, the clause, whether there may be several rows, and how
