@@ -44,7 +44,15 @@ const LAYOUT: &[(&str, &[&str])] = &[
     ("objects", &["backup"]),
     (
         "assess",
-        &["backup", "plan", "rowstream", "schema", "value"],
+        &[
+            "backup",
+            "plan",
+            "rowstream",
+            "physical",
+            "schema",
+            "crypt",
+            "value",
+        ],
     ),
     ("dump", &["rowstream", "schema", "value"]),
     ("bench", &[]),

@@ -2,9 +2,10 @@
 //! with the same rows.
 
 use onionskin_testkit::*;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 #[test]
 fn a_physical_backup_comes_back_as_a_server() {
@@ -230,6 +231,7 @@ fn a_dump_comes_back() {
     let gtid = scenery.server.connect().text("SELECT @@gtid_current_pos");
     let file = scenery.must(&[&backup[..], &arguments].concat());
     assert!(file.trim().ends_with("-dump.sealed"), "{file}");
+    several_begin_at_once(&scenery);
     let said = scenery.must(&["verify", file.trim()]);
     for text in [
         "server    mariadb 1".to_owned(),
@@ -250,6 +252,24 @@ fn a_dump_comes_back() {
         2,
         "not a physical backup",
     );
+}
+
+/// Backups of one second into one folder do not meet under one name.
+fn several_begin_at_once(scenery: &Scenery) {
+    let arguments = ["backup", "-q", "--source", "stdin", "--to", "backups"];
+    let start = || {
+        let mut command = scenery.command(&arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stderr(Stdio::piped()).spawn().expect("it starts")
+    };
+    let started: Vec<_> = (0..8).map(|_| start()).collect();
+    let mut names = BTreeSet::new();
+    for child in started {
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{output:?}");
+        names.insert(output.stdout);
+    }
+    assert_eq!(names.len(), 8);
 }
 
 /// An authority, and a certificate of it for `localhost`: `NAME-ca.pem`, `NAME.pem`, `NAME.key`.

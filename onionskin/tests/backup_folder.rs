@@ -3,7 +3,7 @@
 use onionskin_testkit::*;
 use std::fs;
 
-/// Makes a backup in `backups`, and returns the name of its file. Names tell seconds, so they are
+/// Makes a backup in `backups`, and returns the name of its file. Names tell times, so they are
 /// changed to `name`.
 fn backup(scenery: &Scenery, arguments: &[&str], name: &str) -> String {
     let to = format!("backups/{name}");

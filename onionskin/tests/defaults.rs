@@ -13,6 +13,7 @@ on_both_servers!(
     rows_get_what_a_plain_servers_rows_get,
     a_statement_has_one_time,
     without_an_engine_values_must_be_given,
+    defaults_that_are_dropped,
 );
 
 /// Columns of a table `d` whose definition is compared in every place that shows it.
@@ -425,6 +426,74 @@ fn a_statement_has_one_time(kind: Kind) {
     let others =
         "SELECT COUNT(*) FROM t WHERE name <> 'changed' AND at > (SELECT MAX(made) FROM t)";
     assert_eq!(session.text(others).unwrap(), "0");
+    pair.proxy.assert_healthy();
+}
+
+/// Of a column that allows NULL, MySQL takes away that default as well: a row needs a value then.
+/// MariaDB has NULL left.
+fn defaults_that_are_dropped(kind: Kind) {
+    let table = "CREATE TABLE t (id INT PRIMARY KEY AUTO_INCREMENT, a VARCHAR(20) {eq} DEFAULT 'x', n INT {eq}, \
+         e ENUM('a','b') {eq}, b BINARY(4) NOT NULL {} DEFAULT 'y')";
+    let Some(mut pair) = Pair::of(kind, true, &[table]) else {
+        return;
+    };
+    pair.both("CREATE VIEW v AS SELECT id, a, n, e, b FROM t");
+    pair.both("INSERT INTO t VALUES (1, 'one', 1, 'a', 'z')");
+    for column in ["a", "n", "e", "b"] {
+        pair.same(&format!("ALTER TABLE t ALTER COLUMN {column} DROP DEFAULT"));
+        pair.same("SHOW CREATE TABLE t");
+    }
+    pair.same("DESCRIBE t");
+    let mut equal = 0;
+    for mode in ["@@global.sql_mode", "''"] {
+        pair.both(&format!("SET sql_mode = {mode}"));
+        for sql in [
+            "INSERT INTO t (b) VALUES ('b')",
+            "INSERT INTO t (a, b) VALUES ('a', 'b')",
+            "INSERT INTO t (a, n, b) VALUES ('a', 2, 'b'), ('c', NULL, 'd')",
+            "INSERT INTO t VALUES (NULL, DEFAULT, 3, 'a', 'b')",
+            "INSERT INTO t VALUES (NULL, 'a', DEFAULT, DEFAULT, 'b')",
+            "INSERT INTO t SET n = 4, b = 'b', a = DEFAULT(a)",
+            "INSERT INTO t () VALUES ()",
+            "INSERT IGNORE INTO t (n, b) VALUES (5, 'b')",
+            "REPLACE INTO t (id, b) VALUES (1, 'b')",
+            "INSERT INTO t (id, a, n, b) VALUES (1, 'q', 1, 'b') ON DUPLICATE KEY UPDATE a = DEFAULT",
+            "INSERT INTO t (id, a, n, b) VALUES (1, 'q', 6, 'b') ON DUPLICATE KEY UPDATE n = VALUES(n)",
+            "INSERT INTO t (n, b) SELECT n + 1, b FROM t WHERE id = 1",
+            "INSERT INTO t (a, n, b) SELECT UPPER(a), n + 1, b FROM t WHERE id = 1",
+            "INSERT INTO v (n, b) VALUES (7, 'b')",
+            "INSERT INTO v (a, n, b) VALUES ('v', 7, 'b')",
+            "UPDATE t SET a = DEFAULT WHERE id = 1",
+            "UPDATE t SET n = DEFAULT, e = DEFAULT WHERE id = 1",
+            "SELECT DEFAULT(a) FROM t WHERE id = 1",
+        ] {
+            let said = pair.say(sql);
+            if said.is_refused() {
+                // so that both go on from the same rows
+                for session in [&mut pair.plain, &mut pair.protected] {
+                    session.must("DELETE FROM t");
+                    session.must("INSERT INTO t VALUES (1, 'one', 1, 'a', 'z')");
+                }
+                continue;
+            }
+            assert_eq!(said.plain, said.protected, "{mode}: {sql}");
+            pair.same_rows("SELECT a, n, e, b FROM t ORDER BY n, a, b, e", &[]);
+            equal += 1;
+        }
+    }
+    assert!(equal > 20, "only {equal} were compared");
+    match kind {
+        Kind::MariaDb => {
+            pair.both("CREATE TABLE copied LIKE t");
+        }
+        Kind::MySql => assert_eq!(pair.protected.must_fail("CREATE TABLE copied LIKE t"), 1235),
+    }
+    // as it was
+    pair.both("SET sql_mode = @@global.sql_mode");
+    pair.same("ALTER TABLE t ALTER COLUMN a SET DEFAULT NULL");
+    pair.same("ALTER TABLE t MODIFY n INT");
+    pair.same("DESCRIBE t");
+    pair.same("INSERT INTO t (b) VALUES ('b')");
     pair.proxy.assert_healthy();
 }
 

@@ -1,15 +1,18 @@
 //! Definitions are read part by part: a word is a name, a keyword or an option by its place, and
 //! what is refused is named.
 
+#[path = "definitions/generated.rs"]
+mod generated;
 #[path = "definitions/partitions.rs"]
 mod partitions;
 #[path = "definitions/rows.rs"]
 mod rows;
 
+use generated::{generated_columns_over_plain_columns, generated_columns_over_protected_columns};
 use onionskin_testkit::*;
 use partitions::{
-    partitions_are_changed, partitions_stand_behind_the_columns, rows_do_not_move_between_tables,
-    versions_are_refused,
+    comments_are_not_ours, options_stand_behind_each_other, partitions_are_changed,
+    partitions_stand_behind_the_columns, rows_do_not_move_between_tables, versions_are_refused,
 };
 use rows::{
     a_default_is_sealed_for_rows, cells_of_new_columns_are_their_tables,
@@ -20,6 +23,8 @@ on_both_servers!(
     words_are_no_names,
     keywords_are_columns,
     generated_columns_under_a_wildcard,
+    generated_columns_over_plain_columns,
+    generated_columns_over_protected_columns,
     names_are_exchanged,
     places_beside_protected_columns,
     parts_that_are_not_understood_are_named,
@@ -32,6 +37,8 @@ on_both_servers!(
     partitions_are_changed,
     rows_do_not_move_between_tables,
     versions_are_refused,
+    options_stand_behind_each_other,
+    comments_are_not_ours,
     a_default_is_sealed_for_rows,
     filled_columns_are_ordinary,
     rows_that_need_values_of_their_own,

@@ -7,6 +7,8 @@ on_both_servers!(
     conditions_within_an_index,
     columns_are_named_by_their_texts_where_a_table_is_used_twice,
     computed_numbers_are_stored_whole,
+    some_functions_go_by_the_database,
+    no_row_is_taken_of_a_table_that_a_join_reads,
 );
 
 const TABLES: &str = "
@@ -153,4 +155,50 @@ fn computed_numbers_are_stored_whole(kind: Kind) {
     }
     pair.compare("SELECT * FROM w ORDER BY id", &[]);
     pair.conclude(0);
+}
+
+/// CHR and JSON_TABLE of MariaDB have the character set of the session's database.
+fn some_functions_go_by_the_database(kind: Kind) {
+    let table = "CREATE TABLE j (id INT PRIMARY KEY, d JSON {}, n INT {})";
+    let Some(mut pair) = Pair::with_engine(kind, table) else {
+        return;
+    };
+    pair.run("INSERT INTO j VALUES (1, '[\"é\", \"Straße\"]', 233), (2, '[\"a\"]', 65)");
+    for database in [
+        "CHARACTER SET latin1",
+        "COLLATE utf8mb4_bin",
+        "COLLATE utf8mb4_general_ci",
+    ] {
+        pair.run(&format!("ALTER DATABASE app {database}"));
+        pair.run("USE app");
+        for sql in [
+            "SELECT j.id, t.a FROM j, JSON_TABLE(d, '$[*]' COLUMNS (a VARCHAR(10) PATH '$')) t \
+             WHERE t.a = 'E' OR t.a = 'STRASSE' ORDER BY 1, 2",
+            "SELECT j.id, t.a = 'A' FROM j, JSON_TABLE(d, '$[*]' COLUMNS (a VARCHAR(10) PATH '$')) t ORDER BY 1, 2",
+        ] {
+            pair.same_if_done(sql);
+        }
+        if kind == Kind::MariaDb {
+            pair.same("SELECT id, HEX(CHR(n)) FROM j ORDER BY id");
+            pair.same("SELECT id FROM j WHERE CHR(n) = 'a' ORDER BY CHR(n)");
+        }
+    }
+}
+
+/// Servers change no table that the ON of a join reads (1093).
+fn no_row_is_taken_of_a_table_that_a_join_reads(kind: Kind) {
+    let tables = "CREATE TABLE fa (id INT PRIMARY KEY, n INT {}, p INT);\nCREATE TABLE fb (id INT PRIMARY KEY)";
+    let Some(mut pair) = Pair::with_engine(kind, tables) else {
+        return;
+    };
+    pair.run("INSERT INTO fa VALUES (1, 1, 1), (2, 2, 2)");
+    pair.run("INSERT INTO fb VALUES (1), (2)");
+    for sql in [
+        "DELETE fa FROM fa JOIN fb ON fa.n IN (SELECT n FROM fa z) WHERE fb.id > 0",
+        "DELETE fa FROM fa JOIN fb ON 9 NOT IN (SELECT p FROM fa z) WHERE fa.n > 0",
+        "DELETE fa FROM (fa JOIN fb ON fa.n IN (SELECT n FROM fa z)) WHERE fb.id > 0",
+    ] {
+        pair.same_or_refused(sql);
+        pair.same("SELECT * FROM fa ORDER BY id");
+    }
 }

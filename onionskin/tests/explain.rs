@@ -69,6 +69,16 @@ fn what_becomes_of_a_statement_is_told(kind: Kind) {
     let (code, text) = place.in_app("SELECT UPPER(name) FROM users");
     assert_eq!(code, 1, "{text}");
     assert!(text.contains("refused: OS1004 app.users.name"), "{text}");
+    // words that the proxy puts into others
+    for sql in [
+        "TABLE users",
+        "INSERT INTO users VALUES ROW(1, 'secret', 2, 3)",
+    ] {
+        let (code, text) = place.in_app(sql);
+        assert_eq!(code == 0, kind == Kind::MySql, "{sql}: {text}");
+        let is_told = text.contains("tier    1") && !text.contains("secret");
+        assert!(is_told || kind == Kind::MariaDb, "{sql}: {text}");
+    }
     // A private server has its engine in this folder, beside the configuration.
     std::fs::create_dir(place.proxy.folder().join("scratch")).expect("a folder");
     let (code, text) = place.in_app("SELECT UPPER(name) FROM users");

@@ -8,6 +8,7 @@ use onionskin_testkit::*;
 on_both_servers!(
     ranges_over_long_texts,
     groups_and_their_aggregates,
+    zeros_before_the_least_and_the_greatest,
     the_limit_of_a_session,
     settings_for_one_query,
     rows_that_only_look_like_matches_stay,
@@ -180,6 +181,31 @@ fn groups_and_their_aggregates(kind: Kind) {
         "SELECT city, SUM(n) FROM t GROUP BY city WITH ROLLUP",
     ] {
         assert_eq!(pair.protected.must_fail(sql), 1235, "{sql}");
+    }
+}
+
+/// A server that sorts groups by an aggregate keeps the zeros before plain numbers, and leaves them
+/// out where it sorts by the group.
+fn zeros_before_the_least_and_the_greatest(kind: Kind) {
+    let create = "CREATE TABLE t (id INT PRIMARY KEY, y YEAR, i INT(5) ZEROFILL, \
+         d DECIMAL(5,2) ZEROFILL, f FLOAT(8,2) ZEROFILL, n INT {})";
+    let Some(mut pair) = Pair::on_one_server(kind, create, "") else {
+        return;
+    };
+    pair.both(
+        "INSERT INTO t VALUES (1, 0, 7, 2.5, 1.5, 5), (2, 0, 8, 3.5, 0, 6), (3, 2001, 9, 0, 3.25, 5), \
+         (4, 2001, NULL, NULL, NULL, 7), (5, 1999, NULL, NULL, NULL, 8)",
+    );
+    for column in ["y", "i", "d", "f"] {
+        for order in ["COUNT(DISTINCT n) DESC, y", "y", "SUM(n), y"] {
+            let sql = format!(
+                "SELECT y, COUNT(DISTINCT n), MIN({column}), MAX({column}) FROM t GROUP BY y ORDER BY {order}"
+            );
+            match kind {
+                Kind::MariaDb => assert_eq!(pair.same_rows(&sql, &[]), 3, "{sql}"),
+                Kind::MySql => assert_eq!(pair.protected.must_fail(&sql), 1235, "{sql}"),
+            }
+        }
     }
 }
 

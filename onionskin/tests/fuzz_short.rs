@@ -8,6 +8,7 @@
 #[allow(dead_code)]
 mod entries;
 
+use onionskin_testkit::long_run;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -102,7 +103,7 @@ fn run(name: &str) {
         .iter()
         .find(|target| target.name == name)
         .expect("the target");
-    let seconds = number("ONIONSKIN_FUZZ_SECONDS").unwrap_or(4);
+    let seconds = number("ONIONSKIN_FUZZ_SECONDS").unwrap_or(if long_run() { 4 } else { 2 });
     let seed = number("ONIONSKIN_FUZZ_SEED").unwrap_or_else(rand::random);
     let mut rng = StdRng::seed_from_u64(seed);
     let mut corpus = (target.seeds)();

@@ -2,12 +2,15 @@
 //! warnings, errors, `FOUND_ROWS()`; and what the words around a statement must not change. All of
 //! it is a plain server's, or refused.
 
+use ::mysql::prelude::Queryable;
 use onionskin_testkit::*;
 
 on_both_servers!(
     warnings_outlive_statements_without_tables,
     warnings_of_their_own,
+    commands_in_front_of_a_question,
     found_rows_count_what_offset_skips,
+    what_stands_behind_an_error_is_certain,
     copies_have_no_notes,
     transactions_that_only_read,
     questions_under_a_limit,
@@ -90,6 +93,64 @@ fn warnings_of_their_own(kind: Kind) {
     }
 }
 
+/// A pool's ping, a preparation: commands that are no statements, and change what a question is
+/// about.
+fn commands_in_front_of_a_question(kind: Kind) {
+    let Some(mut pair) = filled(kind, true) else {
+        return;
+    };
+    type Command = (&'static str, fn(&mut Session));
+    let commands: [Command; 6] = [
+        ("nothing", |_| {}),
+        ("ping", |session| session.conn().ping().expect("an answer")),
+        ("init db", |session| drop(session.conn().select_db("app"))),
+        ("prepare", |session| {
+            let _ = session.conn().prep("SELECT id FROM t WHERE s = ?");
+        }),
+        ("prepare without a table", |session| {
+            let _ = session.conn().prep("SELECT 1 + ?");
+        }),
+        ("prepare for the engine", |session| {
+            let _ = session
+                .conn()
+                .prep("SELECT UPPER(free) FROM t WHERE id = ?");
+        }),
+    ];
+    let statements = [
+        "UPDATE t SET k = k + 1",
+        "UPDATE t SET free = REVERSE(free)",
+        "UPDATE t SET plain = plain + 1 WHERE s = 'a'",
+        "INSERT IGNORE INTO t (id, s) VALUES (1, 'longer than five')",
+        "INSERT IGNORE INTO t (id, plain) VALUES (1, -7)",
+        "SELECT nosuch FROM t",
+        "SELECT UPPER(free) FROM t LIMIT 2",
+    ];
+    let questions = [
+        "SELECT ROW_COUNT()",
+        "SHOW WARNINGS",
+        "SELECT @@warning_count",
+        "SHOW COUNT(*) ERRORS",
+        "SELECT FOUND_ROWS()",
+    ];
+    for sql in statements {
+        for (name, command) in commands {
+            for question in questions {
+                let [plain, protected] = pair.sessions().map(|session| {
+                    let _ = session.run(sql);
+                    command(session);
+                    let answer = session.run(question);
+                    answer.map(|answer| answer.text()).map_err(|e| e.message)
+                });
+                let is_refused = protected.as_ref().is_err_and(|m| m.contains("OS1"));
+                assert!(
+                    is_refused || plain == protected,
+                    "{sql}; {name}; {question}: {plain:?}, {protected:?}"
+                );
+            }
+        }
+    }
+}
+
 fn found_rows_count_what_offset_skips(kind: Kind) {
     for with_engine in [false, true] {
         let Some(mut pair) = filled(kind, with_engine) else {
@@ -111,6 +172,67 @@ fn found_rows_count_what_offset_skips(kind: Kind) {
             }
         }
     }
+}
+
+/// Behind a statement that failed, a question is answered as on a plain server, or not.
+fn what_stands_behind_an_error_is_certain(kind: Kind) {
+    let Some(mut pair) = Pair::of(
+        kind,
+        false,
+        &[
+            "CREATE TABLE e (id INT PRIMARY KEY, n INT NOT NULL, l VARCHAR(9) CHARACTER SET latin1 {eq}, \
+             d VARCHAR(9) {}, f INT NOT NULL)",
+            "CREATE TABLE none (id INT)",
+            "INSERT INTO e VALUES (1, 1, 'a', 'x', 1), (2, 2, 'b', 'y', 2), (3, 3, 'c', 'x', 3)",
+        ],
+    ) else {
+        return;
+    };
+    // how many rows were counted before the error depends on what the server has run before
+    for before in [
+        "SELECT DISTINCT d FROM e",
+        "SELECT id FROM e",
+        "SELECT id FROM none",
+    ] {
+        for failing in [
+            "SELECT * FROM none WHERE id = (SELECT 1 UNION SELECT 2)",
+            "SELECT id FROM e WHERE id = (SELECT 1 UNION SELECT 2)",
+            "SELECT nothing FROM none",
+            "INSERT INTO e (id) VALUES (1)",
+        ] {
+            pair.say(before);
+            pair.say(failing);
+            pair.same_or_refused("SELECT FOUND_ROWS()");
+        }
+    }
+    // the assignment that fails may come before the one that warns
+    for failing in [
+        "UPDATE e SET n = DEFAULT, l = 'a         ' WHERE id = 1",
+        "UPDATE e SET l = 'a         ', n = DEFAULT WHERE id = 1",
+        "INSERT INTO e (id, n, l, f) VALUES (7, 1, 'a         ', 1), (8, DEFAULT, 'b', 1)",
+        "INSERT INTO e (id, l) VALUES (7, 'a         ')",
+    ] {
+        pair.same_or_refused(failing);
+        pair.same_or_refused("SHOW WARNINGS");
+    }
+    // parameters are converted before any row is stored
+    let sql = "INSERT IGNORE INTO e (id, n, l, f) VALUES (?, 1, ?, 1), (?, 1, ?, 1)";
+    let parameters = [
+        ::mysql::Value::from(11),
+        "a         ".into(),
+        12.into(),
+        "\u{1f601}".into(),
+    ];
+    // the text names the collation of the login on a plain server, and here the character set's
+    let code = |done: Result<Outcome, Failure>| done.err().map(|error| error.code);
+    let codes = |session: &mut Session| {
+        let code = code(session.execute(sql, parameters.to_vec()));
+        let shown = session.must("SHOW WARNINGS");
+        let rows = shown.sets[0].rows.iter();
+        (code, rows.map(|row| row[1].clone()).collect::<Vec<_>>())
+    };
+    let [plain, heard] = pair.sessions().map(codes);
+    assert_eq!(plain, heard, "{sql}");
 }
 
 fn copies_have_no_notes(kind: Kind) {

@@ -11,6 +11,7 @@ on_both_servers!(
     roles_that_programs_take_away,
     an_account_is_known_in_every_character_set,
     views_and_other_names_show_nothing,
+    questions_about_a_statement_are_about_the_clients,
     a_reload_masks_open_sessions,
 );
 
@@ -524,4 +525,50 @@ fn a_reload_masks_open_sessions(kind: Kind) {
         boss.must_fail("SELECT id FROM people WHERE name = 'Alice'"),
         1143
     );
+}
+
+/// Roles are asked for behind what may have called a program. That is not the statement which the
+/// client asks about.
+fn questions_about_a_statement_are_about_the_clients(kind: Kind) {
+    let Some(mut pair) = start(kind) else {
+        return;
+    };
+    let plain = pair.beside().connect();
+    let mut sides = [plain, pair.proxy.connect()];
+    for side in &mut sides {
+        side.must("CREATE DATABASE three");
+        side.must("USE three");
+        side.must("CREATE TABLE p (id INT PRIMARY KEY, v VARCHAR(10))");
+        side.must("CREATE FUNCTION f(a INT) RETURNS INT DETERMINISTIC RETURN a");
+    }
+    let script = [
+        "INSERT INTO p (id) VALUES (1), (2), (3)",
+        "SELECT ROW_COUNT()",
+        "REPLACE p (id, v) VALUES (1, 'a')",
+        "SELECT ROW_COUNT()",
+        "UPDATE p SET v = 'z' WHERE id IN (f(1), 2)",
+        "SELECT ROW_COUNT()",
+        "INSERT IGNORE INTO p (id) VALUES (f(1))",
+        "SHOW WARNINGS",
+        "SELECT @@warning_count",
+        "INSERT INTO p (id) VALUES (f(1))",
+        "SHOW ERRORS",
+        "SELECT CAST('1x' AS SIGNED), f(1)",
+        "SHOW WARNINGS",
+        "SELECT f(id) FROM p",
+        "SELECT FOUND_ROWS()",
+        "SELECT f(id) FROM p; SELECT FOUND_ROWS(); INSERT INTO p (id) VALUES (f(9)); SELECT ROW_COUNT()",
+    ];
+    for sql in script {
+        let [expected, heard] = sides.each_mut().map(|side| said(&side.run(sql)));
+        assert_eq!(heard, expected, "{sql}");
+    }
+    if kind == Kind::MySql {
+        // the server takes nothing but its end
+        let began = sides[1].run("CREATE TABLE q (id INT) START TRANSACTION");
+        assert!(began.is_ok(), "{began:?}");
+        sides[1].must("COMMIT");
+        assert_eq!(rows(&sides[1].must("SELECT COUNT(*) FROM q")), "0");
+    }
+    pair.run("DO 0");
 }

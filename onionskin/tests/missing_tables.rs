@@ -15,6 +15,10 @@ on_both_servers!(
     temporary_tables_of_narrow_accounts,
     accounts_that_see_no_columns,
     tables_that_were_protected,
+    tables_that_were_to_be_protected,
+    tables_without_a_database,
+    what_servers_do_not_understand,
+    temporary_tables_that_are_gone,
     tables_that_are_made_meanwhile,
     columns_that_are_missing,
 );
@@ -560,6 +564,199 @@ fn tables_that_were_protected(kind: Kind) {
     let found = session.text(&format!("SELECT id FROM hidden WHERE name = '{SECRET}'"));
     assert_eq!(found.as_deref(), Ok("1"));
     drop((session, narrow));
+    place.nothing_leaked();
+}
+
+/// No pattern is about these. Their definition failed or was refused, or they went before anybody
+/// had found them.
+fn tables_that_were_to_be_protected(kind: Kind) {
+    let Some(mut place) = Place::start(kind) else {
+        return;
+    };
+    let mut session = place.proxy.connect_to("other");
+    for definition in [
+        "CREATE TABLE failed (id INT, s VARCHAR(40) ENCRYPTED FOR (eq), KEY (nothing))",
+        "CREATE TABLE refused (id INT, s GEOMETRY ENCRYPTED FOR (eq))",
+        "CREATE TEMPORARY TABLE brief (id INT, s VARCHAR(40) ENCRYPTED FOR (eq), KEY (nothing))",
+        "ALTER TABLE missing ADD COLUMN s VARCHAR(40) ENCRYPTED FOR (eq)",
+        "CREATE TABLE failed LIKE app.nothing",
+        "CREATE TABLE copied LIKE app.t",
+    ] {
+        let failed = session.run(definition).is_err();
+        assert_eq!(failed, !definition.contains("copied"), "{definition}");
+    }
+    session.must("CREATE TABLE found (id INT, s VARCHAR(40) ENCRYPTED FOR (eq))");
+    place.admin.must("DROP TABLE other.found, other.copied");
+    for table in ["failed", "refused", "brief", "missing", "found", "copied"] {
+        for sql in [
+            "INSERT INTO {t} VALUES (2, {v})",
+            "SELECT id FROM other.{t} WHERE s = {v}",
+            "UPDATE {t} SET s = {v} WHERE id = 1",
+        ] {
+            let sql = sql.replace("{t}", table);
+            let sql = sql.replace("{v}", &format!("'{SECRET}'"));
+            assert_eq!(session.must_fail(&sql), 1146, "{sql}");
+        }
+    }
+    drop(session);
+    place.nothing_leaked();
+}
+
+/// Without a database, no name is that of a table, and every one may be meant for it.
+fn tables_without_a_database(kind: Kind) {
+    let Some(mut place) = Place::start(kind) else {
+        return;
+    };
+    place.admin.must("CREATE DATABASE brief");
+    let mut session = place.proxy.connect_to("brief");
+    session.must("CREATE TABLE words (id INT, s VARCHAR(40) ENCRYPTED FOR (eq))");
+    session.must("CREATE TEMPORARY TABLE kept7 (id INT, s VARCHAR(40) ENCRYPTED FOR (eq))");
+    session.must("INSERT INTO words VALUES (1, 'x')");
+    let mut nowhere = Session::open(place.proxy.port(), "root", "", None);
+    session.must("DROP DATABASE brief");
+    for session in [&mut session, &mut nowhere] {
+        for table in ["words", "kept7", "kept8", "WORDS"] {
+            for sql in [
+                "INSERT INTO {t} VALUES (2, {v})",
+                "SELECT id FROM {t} WHERE s = {v}",
+                "DELETE FROM {t} WHERE s = {v}",
+            ] {
+                let sql = sql.replace("{t}", table);
+                let sql = sql.replace("{v}", &format!("'{SECRET}'"));
+                assert_eq!(session.must_fail(&sql), 1046, "{sql}");
+            }
+        }
+    }
+    drop((session, nowhere));
+    place.nothing_leaked();
+}
+
+/// What servers take for syntax errors, with the statement's values in their logs: a string in the
+/// place of a table's name, an operator without its column, two values side by side.
+fn what_servers_do_not_understand(kind: Kind) {
+    let Some(mut place) = Place::start(kind) else {
+        return;
+    };
+    place.admin.must("CREATE USER friend@'%'");
+    place
+        .admin
+        .must("GRANT SELECT ON other.plain TO friend@'%'");
+    let mut session = place.proxy.connect_to("app");
+    for sql in [
+        "INSERT INTO 't' (a) VALUES ({v})",
+        "INSERT 't' VALUES (1, {v})",
+        "INSERT IGNORE 't' VALUES (1, {v})",
+        "REPLACE LOW_PRIORITY 't' VALUES (1, {v})",
+        "UPDATE 't' SET a = {v}",
+        "DELETE FROM 't' WHERE a = {v}",
+        "SELECT 1 FROM 't' WHERE a = {v}",
+        "SELECT 1 FROM other.plain p JOIN 't' ON a = {v}",
+        "INSERT INTO 'app'.'t' VALUES (1, {v})",
+        "INSERT INTO 'app'.t VALUES (1, {v})",
+        // a column is forgotten, and two values stand side by side
+        "DELETE FROM t WHERE a = 'a' OR IN ({v}, 'b')",
+        "SELECT a FROM t WHERE a = 'a' AND NOT LIKE ({v})",
+        "UPDATE t SET a = 'a' WHERE a = 'b' OR BETWEEN ({v}, 'c')",
+        "SELECT a FROM t WHERE a = 'b' OR VALUES ({v})",
+        "SELECT a FROM t WHERE a = 'b' N{v}",
+        "DELETE FROM t WHERE a IN ('a', x'41' {v})",
+        "DELETE FROM t WHERE a IN ('a', 'b' _latin1{v})",
+        // a CHECK in the place of a type
+        "ALTER TABLE t ADD b CHECK (a <> {v})",
+        "ALTER TABLE t ADD COLUMN b CHECK (id <> {v})",
+        "CREATE TABLE u (id INT PRIMARY KEY, a VARCHAR(20), b CHECK (id <> {v}))",
+    ] {
+        let sql = sql.replace("{v}", &format!("'{SECRET}'"));
+        for sql in [sql.clone(), sql.replace('\'', "\""), sql] {
+            let refused = session.run(&sql).expect_err(&sql).message;
+            assert!(refused.starts_with("OS10"), "{sql}: {refused}");
+        }
+    }
+    for row in ["NEW", "OLD"] {
+        let sql = format!(
+            "CREATE TRIGGER b AFTER UPDATE ON t FOR EACH ROW SET @x = {row}.lost = '{SECRET}'"
+        );
+        assert_eq!(session.must_fail(&sql), 1054, "{sql}");
+    }
+    // where a string belongs
+    session.must("REVOKE SELECT ON other.plain FROM 'friend'@'%'");
+    session.must("PREPARE one FROM 'SELECT 1'");
+    session.must("SELECT INSERT('abc', 1, 1, 'x'), TRIM('a' FROM 'aba'), 'from' AS 'into'");
+    drop(session);
+    place.nothing_leaked();
+}
+
+/// Temporary tables end with more than DROP: a pool resets a session, a driver connects again.
+fn temporary_tables_that_are_gone(kind: Kind) {
+    let Some(place) = Place::start(kind) else {
+        return;
+    };
+    let connect = || place.proxy.connect_to("other");
+    let create = |session: &mut Session| {
+        session.must("CREATE TEMPORARY TABLE pad1 (id INT, name VARCHAR(40) ENCRYPTED FOR (eq))");
+        session.must(&format!("INSERT INTO pad1 VALUES (1, '{SECRET}')"));
+    };
+    let ends: [fn(&mut Session); 3] = [
+        |session| drop(session.must("DROP TEMPORARY TABLE pad1")),
+        |session| session.conn().reset().expect("a reset"),
+        |session| {
+            session
+                .conn()
+                .change_user(::mysql::ChangeUserOpts::DEFAULT)
+                .expect("the same user")
+        },
+    ];
+    let statements = [
+        "INSERT INTO pad1 VALUES (2, {v})",
+        "INSERT INTO other.pad1 (name) VALUES ({v})",
+        "INSERT INTO PAD1 SELECT 1, {v}",
+        "UPDATE pad1 SET name = {v}",
+        "SELECT id FROM pad1 WHERE name = {v}",
+        "DELETE FROM pad1 WHERE name = {v}",
+        // the next of a program that numbers them
+        "INSERT INTO pad2 VALUES (2, {v})",
+        // a table that is there, and has no such column
+        "UPDATE plain SET name = {v}",
+    ];
+    let fail = |session: &mut Session| {
+        for sql in statements {
+            let literal = sql.replace("{v}", &format!("'{SECRET}'"));
+            for sql in [literal.clone(), format!("USE other; {literal}")] {
+                assert!(session.run(&sql).is_err(), "{sql}");
+            }
+            let _ = session.conn().exec_drop(sql.replace("{v}", "?"), (SECRET,));
+            assert!(session.answers_itself(), "{sql}");
+        }
+    };
+    for end in ends {
+        let mut session = connect();
+        create(&mut session);
+        end(&mut session);
+        session.must("USE other");
+        fail(&mut session);
+        fail(&mut connect());
+    }
+    let mut session = connect();
+    create(&mut session);
+    let both = format!("DROP TEMPORARY TABLE pad1; INSERT INTO pad1 VALUES (1, '{SECRET}')");
+    assert!(session.run(&both).is_err());
+    // what a plain server says first
+    for begin in [
+        "START TRANSACTION READ ONLY",
+        "SET SESSION TRANSACTION READ ONLY",
+    ] {
+        session.must(begin);
+        let sql = format!("INSERT INTO pad1 VALUES (1, '{SECRET}')");
+        assert_eq!(session.must_fail(&sql), 1792, "{begin}");
+        session.must("ROLLBACK");
+    }
+    session.must("SET SESSION TRANSACTION READ WRITE");
+    // a plain one of the name is another's own business
+    session.must("CREATE TEMPORARY TABLE pad1 (id INT, name VARCHAR(40))");
+    session.must("INSERT INTO pad1 VALUES (1, 'plain')");
+    let found = session.text("SELECT id FROM pad1 WHERE name = 'plain'");
+    assert_eq!(found.as_deref(), Ok("1"));
+    drop(session);
     place.nothing_leaked();
 }
 

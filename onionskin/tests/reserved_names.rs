@@ -6,6 +6,7 @@ use onionskin_testkit::*;
 on_both_servers!(
     physical_names_in_other_letters,
     columns_of_the_policy_in_other_letters,
+    tables_named_by_words_that_need_quotes,
 );
 
 fn start(kind: Kind, settings: &str) -> Option<Pair> {
@@ -160,4 +161,51 @@ fn columns_of_the_policy_in_other_letters(kind: Kind) {
         }
     }
     pair.nothing_leaked();
+}
+
+/// A server takes no such name without quotes, but it has the statement in its log.
+fn tables_named_by_words_that_need_quotes(kind: Kind) {
+    let settings = "[protect.\"app.*\"]\n\"skill\" = [\"eq\"]\n";
+    let Some(mut pair) = start(kind, settings) else {
+        return;
+    };
+    let mut session = pair.proxy.connect_to("app");
+    let names = [
+        "group",
+        "values",
+        "select",
+        "from",
+        "null",
+        "true",
+        "if",
+        "left",
+        "all",
+        "table",
+        "into",
+        "procedure",
+        "5",
+        "1e5",
+    ];
+    for name in names {
+        session.must(&format!(
+            "CREATE TABLE `{name}` (id INT PRIMARY KEY, skill VARCHAR(20))"
+        ));
+    }
+    for name in names {
+        for sql in [
+            format!("INSERT INTO {name} VALUES (2, 'Zq9secret')"),
+            format!("INSERT {name} VALUES (2, 'Zq9secret')"),
+            format!("REPLACE INTO {name} (id, skill) VALUES (2, 'Zq9secret')"),
+            format!("DELETE FROM {name} WHERE skill = 'Zq9secret'"),
+            format!("UPDATE {name} SET skill = 'Zq9secret'"),
+            format!("SELECT {name}.id from{name} WHERE {name}.skill = 'Zq9secret'"),
+            format!("SELECT id FROM {name} WHERE skill = 'Zq9secret'"),
+        ] {
+            let _ = session.run(&sql);
+            let _ = session.execute(&sql, ());
+            // the first statement of a session and of a proxy that knows nothing yet
+            let _ = pair.proxy.connect_to("app").run(&sql);
+        }
+    }
+    pair.assert_no_trace_of(&["Zq9secret"]);
 }

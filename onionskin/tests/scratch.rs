@@ -349,7 +349,6 @@ fn conditions_are_read_as_the_server_reads_them(kind: Kind) {
     for sql in [
         "SELECT UPPER(name) FROM user UNION TABLE information_schema.PROCESSLIST",
         "WITH x AS (TABLE mysql.user) SELECT UPPER(name) FROM user, x",
-        "SELECT UPPER(name) FROM user WHERE id IN (TABLE app.open)",
         "INSERT INTO user (city, name) VALUES (@a := 'x', @a)",
         "INSERT INTO user (name, at) VALUES (UPPER('x'), NOW()), (NOW(), NULL), (@a := 1, NULL)",
     ] {

@@ -15,6 +15,7 @@ on_both_servers!(
     what_is_not_sound_is_refused,
     a_failure_leaves_nothing_for_the_next_statement,
     zeros_keep_their_signs,
+    without_a_strict_mode,
 );
 
 const TABLES: &str = "
@@ -394,4 +395,35 @@ fn zeros_keep_their_signs(kind: Kind) {
     pair.same("UPDATE zeros SET n = n + 5 WHERE CONCAT(n) = '1'");
     pair.same(shown);
     pair.same("SELECT * FROM zeros ORDER BY id");
+}
+
+/// A column without a default has a value all the same, perhaps one of another row's key; and NULL
+/// is one, behind several rows.
+fn without_a_strict_mode(kind: Kind) {
+    let tables = "CREATE TABLE t (id INT PRIMARY KEY, a INT NOT NULL {eq}, b INT {eq}, UNIQUE KEY (a));
+        CREATE TABLE u (id INT PRIMARY KEY, a INT NOT NULL {eq}, b INT NOT NULL {}, p INT NOT NULL)";
+    let Some(mut pair) = Pair::with_engine(kind, tables) else {
+        return;
+    };
+    pair.both("SET sql_mode = ''");
+    pair.both("INSERT INTO t VALUES (1, 0, 1)");
+    pair.both("INSERT INTO u VALUES (1, 1, 1, 1), (2, 2, 2, 2)");
+    for sql in [
+        "INSERT INTO t (id, b) VALUES (2, 7) ON DUPLICATE KEY UPDATE b = b + 10",
+        "INSERT INTO t (id, b) VALUES (2, 7), (3, 8) ON DUPLICATE KEY UPDATE b = ABS(b) + 1",
+        "INSERT INTO t (id, a, b) VALUES (2, 0, 7) ON DUPLICATE KEY UPDATE b = b + 10",
+        "INSERT INTO u VALUES (1, 1, 1, 1), (2, 2, 2, 2) ON DUPLICATE KEY UPDATE b = NULLIF(b, 1)",
+        "INSERT INTO u VALUES (1, 1, 1, 1), (2, 2, 2, 2) ON DUPLICATE KEY UPDATE b = NULLIF(b, b)",
+        "INSERT INTO u VALUES (1, 1, 1, 1) ON DUPLICATE KEY UPDATE b = NULLIF(b, b)",
+        "INSERT INTO u (id, a, b) VALUES (1, 1, 1), (3, 3, 3) ON DUPLICATE KEY UPDATE b = b + 1",
+        "INSERT INTO u (id, b, p) VALUES (1, 1, 1), (2, 2, 2) ON DUPLICATE KEY UPDATE b = ABS(b) + 1",
+        "INSERT INTO u (id, a, b, p) VALUES (1, 1, 1, 1), (2, 2, 2, 2) ON DUPLICATE KEY UPDATE b = b + 1",
+    ] {
+        if pair.same_if_done(sql) {
+            pair.same("SHOW WARNINGS");
+        }
+        for table in ["t", "u"] {
+            pair.same_result(&format!("SELECT * FROM {table} ORDER BY id"));
+        }
+    }
 }

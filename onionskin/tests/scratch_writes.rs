@@ -19,6 +19,8 @@ on_both_servers!(
     files_of_the_client,
     new_rows_are_returned,
     the_server_sees_no_plaintext,
+    texts_that_are_no_characters,
+    a_binary_log_of_statements,
 );
 
 /// `{words}` stands for the protection of a column.
@@ -522,4 +524,87 @@ fn the_server_sees_no_plaintext(kind: Kind) {
         format!("m{value}n{value}{literal}\n{value}")
     );
     pair.assert_no_trace_of(&[value, literal]);
+}
+
+/// The server notes of each row that is written by itself that such a log may not repeat it. That
+/// is no fault of the row, and without transactions the rows before it would stay written.
+fn a_binary_log_of_statements(kind: Kind) {
+    let server = ServerOptions {
+        binlog: Some(Binlog::Statement),
+        ..ServerOptions::default()
+    };
+    let tables = ["InnoDB", "MyISAM"].map(|engine| {
+        format!("CREATE TABLE {engine} (word VARCHAR(40) {{eq}}, n INT) ENGINE={engine}")
+    });
+    let options = PairOptions {
+        tables: &[&tables[0], &tables[1]],
+        engine: Engine::Own,
+        server,
+        ..PairOptions::default()
+    };
+    let Some(mut pair) = Pair::start_with(kind, options) else {
+        return;
+    };
+    for table in ["InnoDB", "MyISAM"] {
+        pair.both(&format!(
+            "INSERT INTO {table} VALUES ('alice', 1), ('bob', 2), ('bob', 2), ('carol', 3)"
+        ));
+        for change in [
+            "SET word = UPPER(word)",
+            "SET word = CONCAT(word, n), n = n + 1",
+        ] {
+            pair.both(&format!("UPDATE {table} {change}"));
+            pair.same_rows(
+                &format!("SELECT word, n FROM {table} ORDER BY n, word"),
+                &[],
+            );
+        }
+    }
+}
+
+/// What a computed constant has that UTF-8 has not is an error where it is stored, or is stored as
+/// it is. It never becomes a question mark unsaid.
+fn texts_that_are_no_characters(kind: Kind) {
+    let table = "CREATE TABLE t (id INT PRIMARY KEY, u VARCHAR(60) CHARACTER SET utf8mb4 {eq}, \
+        g VARCHAR(60) CHARACTER SET gbk {eq}, b VARBINARY(60) {})";
+    let Some(mut pair) = Pair::of(kind, true, &[table]) else {
+        return;
+    };
+    for names in ["utf8mb4", "koi8r", "latin1", "gbk"] {
+        pair.both(&format!("SET NAMES {names}"));
+        for text in [
+            "CONCAT(CONVERT(x'e4b8ade9' USING gbk), '')",
+            "CONCAT(CONVERT(x'e4b83fade93f' USING gbk), '?')",
+            "CONCAT(CONVERT(x'81' USING cp932), '')",
+            "CONCAT(CONVERT(x'81811a2424' USING big5), 'a')",
+            "CONCAT(_ucs2 x'4e2d', '')",
+            "CONCAT(_ucs2 x'3f2d', '?')",
+            "CONCAT('what', '?')",
+            "CONCAT(_utf8mb4 x'c3a9', '?')",
+            "REVERSE(_utf8mb4 x'61c3a93f')",
+        ] {
+            for column in ["u", "g", "b"] {
+                pair.both("DELETE FROM t");
+                for sql in [
+                    format!("INSERT INTO t (id, {column}) VALUES (1, {text})"),
+                    format!("UPDATE t SET {column} = {text}"),
+                ] {
+                    let said = pair.say(&sql);
+                    let is_refused = said.is_refused();
+                    // the bytes that an error shows are those of UTF-8
+                    let [plain, protected] = [&said.plain, &said.protected]
+                        .map(|said| said.starts_with("1366 Incorrect string"));
+                    assert!(
+                        is_refused || plain && protected || said.plain == said.protected,
+                        "{names}: {sql}: {said:?}"
+                    );
+                    if is_refused {
+                        pair.plain.must("DELETE FROM t");
+                        pair.protected.must("DELETE FROM t");
+                    }
+                    pair.same_result_of_text("SELECT id, HEX(u), HEX(g), HEX(b) FROM t");
+                }
+            }
+        }
+    }
 }

@@ -1,7 +1,21 @@
 //! What a session says about its next transaction is the client's: no statement of the proxy's own
-//! uses it up.
+//! uses it up. And a change that takes several statements of the proxy's is one to the client.
+
+#[path = "transactions/killed.rs"]
+mod killed;
+
+#[path = "transactions/steps.rs"]
+mod steps;
 
 use onionskin_testkit::*;
+
+use self::killed::{
+    a_killed_query_leaves_the_session_as_it_was, what_is_killed_has_changed_all_or_nothing,
+};
+use self::steps::{
+    a_bound_for_queries_is_none_for_changes, a_definition_in_the_middle_of_a_change_waits,
+    what_fails_in_the_middle_has_changed_nothing,
+};
 
 on_both_servers!(
     the_next_transaction_is_the_clients,
@@ -11,6 +25,13 @@ on_both_servers!(
     errors_of_the_proxy_begin_no_transaction_unsaid,
     who_waits_for_a_lock_reads_what_came_before_it,
     a_transaction_stays_what_it_was_begun_as,
+    locks_that_a_failed_statement_gave_up,
+    locks_that_a_flush_took,
+    a_bound_for_queries_is_none_for_changes,
+    a_definition_in_the_middle_of_a_change_waits,
+    what_fails_in_the_middle_has_changed_nothing,
+    what_is_killed_has_changed_all_or_nothing,
+    a_killed_query_leaves_the_session_as_it_was,
 );
 
 const TABLES: [&str; 2] = [
@@ -405,5 +426,57 @@ fn a_transaction_stays_what_it_was_begun_as(kind: Kind) {
             let [plain, protected] = others.each_mut().map(|other| seen(other, &sql));
             assert_eq!(plain, protected, "{sql} in {story:?}");
         }
+    }
+}
+
+/// A LOCK TABLES that fails has given up the locks from before, if the account may lock the tables:
+/// changes by the engine, which locks do not go with, are taken again, and are whole.
+fn locks_that_a_failed_statement_gave_up(kind: Kind) {
+    let Some(mut pair) = Pair::of(kind, true, &TABLES) else {
+        return;
+    };
+    pair.both("INSERT INTO p VALUES (1, 1, 'a', 1), (2, 2, 'b', 2)");
+    let change = "UPDATE p SET n = ABS(n) + 1 WHERE ABS(n) > 0";
+    for lock in ["LOCK TABLES p WRITE", "LOCK TABLES p WRITE, q READ"] {
+        pair.same(lock);
+        assert_eq!(pair.protected.must_fail(change), 1235);
+        let failed = pair.same_error("LOCK TABLES p WRITE, missing READ");
+        assert_eq!(failed, 1146);
+        pair.same(change);
+        pair.same_result("SELECT * FROM p ORDER BY id");
+        pair.same("SELECT plain FROM q");
+    }
+}
+
+/// `FLUSH TABLES … WITH READ LOCK` and `FOR EXPORT` lock like LOCK TABLES. A transaction of the
+/// proxy's would give the client's locks away unsaid.
+fn locks_that_a_flush_took(kind: Kind) {
+    let Some(mut pair) = Pair::of(kind, true, &TABLES) else {
+        return;
+    };
+    pair.both("INSERT INTO p VALUES (1, 1, 'a', 1), (2, 2, 'b', 2)");
+    for (flush, locked) in [
+        ("FLUSH TABLES q WITH READ LOCK", "q"),
+        ("FLUSH TABLES q FOR EXPORT", "q"),
+        ("FLUSH LOCAL TABLE q WITH READ LOCK", "q"),
+    ] {
+        pair.same(flush);
+        for change in [
+            "UPDATE p SET n = n + 1",
+            "UPDATE p SET n = ABS(n) + 1 WHERE ABS(n) > 0",
+            "DELETE FROM p WHERE k LIKE '%a%'",
+            "INSERT INTO p SELECT id + 10, ABS(n), k, plain FROM p",
+            "INSERT INTO p VALUES (1, 1, 'a', 1) ON DUPLICATE KEY UPDATE n = n + 1",
+        ] {
+            assert!(pair.plain.run(change).is_err(), "{flush}; {change}");
+            assert!(pair.protected.run(change).is_err(), "{flush}; {change}");
+        }
+        // the lock is there still
+        let mut other = pair.behind.connect();
+        other.must("SET lock_wait_timeout = 1");
+        let waits = other.run(&format!("INSERT INTO app.{locked} VALUES (9, 9)"));
+        assert_eq!(waits.map_err(|e| e.code).unwrap_err(), 1205, "{flush}");
+        pair.same("UNLOCK TABLES");
+        pair.same_result("SELECT * FROM p ORDER BY id");
     }
 }

@@ -520,6 +520,15 @@ fn views_of_what_is_gone(kind: Kind) {
     pair.both("CREATE VIEW of_plain AS SELECT id, word FROM plain");
     pair.both("ALTER TABLE plain DROP COLUMN word");
     pair.both("ALTER TABLE user DROP COLUMN note");
+    // a definition that reads the view which it replaces says something about that one
+    for definition in [
+        "OR REPLACE VIEW swapped AS SELECT * FROM swapped WHERE name = 'SECRET'",
+        "OR REPLACE VIEW swapped AS SELECT 1 FROM DUAL WHERE 'SECRET' IN (SELECT name FROM SWAPPED)",
+        "VIEW swapped AS SELECT s.name FROM app.swapped s WHERE s.name = 'SECRET'",
+    ] {
+        let sql = format!("CREATE {}", definition.replace("SECRET", SECRET));
+        assert_eq!(pair.protected.must_fail(&sql), 1356, "{sql}");
+    }
     for sql in [
         "SELECT * FROM swapped",
         "SELECT name FROM swapped WHERE name = 'x'",
@@ -529,6 +538,14 @@ fn views_of_what_is_gone(kind: Kind) {
         "DELETE FROM joined WHERE owner = 'x'",
         "SHOW COLUMNS FROM swapped",
         "DESCRIBE joined",
+        "SHOW CREATE VIEW swapped",
+        "SHOW CREATE TABLE joined",
+        "SHOW CREATE VIEW of_plain",
+        "CREATE VIEW swapped AS SELECT name AS note FROM user",
+        "CREATE VIEW of_plain AS SELECT id FROM plain",
+        "RENAME TABLE swapped TO other",
+        "SELECT * FROM other",
+        "RENAME TABLE other TO swapped",
         "CREATE OR REPLACE VIEW swapped AS SELECT name AS note, nothing AS name FROM user",
         "SELECT note FROM swapped",
         "CREATE OR REPLACE VIEW swapped AS SELECT name AS note, age FROM user WHERE name = 'bob'",

@@ -132,6 +132,11 @@ pub fn versions_are_refused(kind: Kind) {
         "ALTER TABLE n ADD SYSTEM VERSIONING",
         &["OS1014 SYSTEM VERSIONING"],
     );
+    refused(
+        &mut pair,
+        "ALTER TABLE n COMMENT = '' WITH SYSTEM VERSIONING",
+        &["OS1014 WITH"],
+    );
     // tables without protected columns are the server's
     for sql in [
         "CREATE TABLE wn (id INT AUTO_INCREMENT PRIMARY KEY) WITH SYSTEM VERSIONING",
@@ -141,4 +146,61 @@ pub fn versions_are_refused(kind: Kind) {
         define(&mut pair, sql);
     }
     same(&mut pair, &["SHOW CREATE TABLE o", "SHOW CREATE TABLE wn"]);
+}
+
+/// Servers take options behind each other without a comma, and partitions behind the last
+/// specification. Each is read.
+pub fn options_stand_behind_each_other(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    for table in ["m", "n"] {
+        let columns = "(id INT NOT NULL, name VARCHAR(20) {eq}, p INT, KEY (id))";
+        pair.create(&format!("CREATE TABLE {table} {columns} ENGINE=MyISAM"));
+    }
+    for sql in [
+        "ALTER TABLE m COMMENT = '' UNION = (n)",
+        "ALTER TABLE m ENGINE = MERGE UNION = (m, n) INSERT_METHOD = LAST",
+        "ALTER TABLE m COMMENT 'x', ENGINE MERGE UNION (n)",
+        "ALTER TABLE m DEFAULT CHARSET utf8mb4 UNION (n)",
+        "ALTER TABLE m ROW_FORMAT = DYNAMIC DATA DIRECTORY = '/tmp'",
+        "ALTER TABLE m ORDER BY id UNION = (n)",
+    ] {
+        refused(&mut pair, sql, &["OS1014"]);
+    }
+    for by in ["HASH (LENGTH(name))", "KEY (name)", "RANGE COLUMNS (name)"] {
+        for before in ["ADD q INT", "ENGINE = InnoDB", "DROP COLUMN p"] {
+            let sql = format!("ALTER TABLE m {before} PARTITION BY {by}");
+            refused(&mut pair, &sql, &["OS1013 PARTITION BY reads column name"]);
+        }
+    }
+    for sql in [
+        "ALTER TABLE m ENGINE = InnoDB ROW_FORMAT = DYNAMIC COMMENT 'both' AUTO_INCREMENT = 7",
+        "ALTER TABLE m DEFAULT CHARACTER SET = latin1 COLLATE latin1_bin",
+        "ALTER TABLE m ADD q INT PARTITION BY HASH (id) PARTITIONS 2",
+        "ALTER TABLE m ADD r INT, DROP COLUMN p REMOVE PARTITIONING",
+        "ALTER TABLE m ORDER BY id",
+        "ALTER TABLE m FORCE",
+        "ALTER TABLE m ENABLE KEYS",
+    ] {
+        define(&mut pair, sql);
+        pair.same("SHOW CREATE TABLE m");
+    }
+}
+
+/// A comment as those of protected columns makes a table that nobody can read.
+pub fn comments_are_not_ours(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    pair.create("CREATE TABLE c (id INT PRIMARY KEY, name VARCHAR(20) {eq}, p INT)");
+    for sql in [
+        "ALTER TABLE c MODIFY p INT COMMENT 'onionskin:1'",
+        "ALTER TABLE c ADD q INT COMMENT \"onionskin:2|\"",
+        "ALTER TABLE c MODIFY p INT COMMENT 'onion\\skin:1'",
+        "CREATE TABLE d (id INT COMMENT 'onionskin:1', name VARCHAR(20) {eq})",
+    ] {
+        refused(
+            &mut pair,
+            sql,
+            &["OS1013 a comment as protected columns have it"],
+        );
+    }
+    pair.same("SHOW CREATE TABLE c");
 }

@@ -1,5 +1,6 @@
 //! Random statements that say more than which rows they mean: index hints, locks of inner queries,
-//! two names of one table in a DELETE, views with constants; and stars in inner queries.
+//! two names of one table in a DELETE, views with constants; stars in inner queries; and the forms
+//! that one family alone has: locks that wait for a time, `TABLE t`, changes behind WITH.
 
 use super::conditions::{condition, filter, sql};
 use super::queries::comparable;
@@ -11,15 +12,21 @@ use onionskin_testkit::Kind;
 
 pub const HINT: &str = "select with an index hint";
 pub const LOCK: &str = "select with a lock in an inner query";
+pub const WAIT: &str = "select with a lock that says how to wait";
+pub const TABLE: &str = "a table as a query";
+pub const WITH: &str = "a change behind WITH";
 pub const DELETE: &str = "delete by two names";
 pub const STAR: &str = "select with a star in an inner query";
 pub const VIEW: &str = "create view with a constant";
 
 /// One of them.
 pub fn steps(random: &mut Random, tables: &[Table], number: usize, kind: Kind) -> Vec<Step> {
-    let statement = match random.below(5) {
+    let statement = match random.below(7) {
         0 => hint(random, tables, number),
         1 => lock(random, tables, number, kind),
+        5 => wait(random, tables, number, kind),
+        6 if kind == Kind::MySql && random.below(2) == 0 => behind_with(random, tables, number),
+        6 if kind == Kind::MySql => table(random, tables, number),
         2 => delete(random, tables, number),
         3 => star(random, tables, number),
         _ => return view(random, tables, number),
@@ -80,6 +87,47 @@ fn star(random: &mut Random, tables: &[Table], number: usize) -> Statement {
         )));
     }
     statement(STAR, pieces, Order::Total)
+}
+
+/// Nobody else holds locks: it says what it would say without them.
+fn wait(random: &mut Random, tables: &[Table], number: usize, kind: Kind) -> Statement {
+    let table = &tables[number];
+    let column = &random.choose(&table.columns).name;
+    let lock = match kind {
+        Kind::MySql => random.pick(&["FOR UPDATE", "FOR SHARE"]),
+        Kind::MariaDb => random.pick(&["FOR UPDATE", "LOCK IN SHARE MODE"]),
+    };
+    let wait = match kind {
+        Kind::MySql => random.pick(&["NOWAIT", "SKIP LOCKED"]),
+        Kind::MariaDb => random.pick(&["NOWAIT", "SKIP LOCKED", "WAIT 5"]),
+    };
+    let mut pieces = vec![sql(&format!(
+        "SELECT x.id, x.{column} FROM {} x",
+        table.name
+    ))];
+    pieces.extend(filter(random, tables, &[(number, "x")]));
+    pieces.push(sql(&format!(" ORDER BY x.id {lock} {wait}")));
+    statement(WAIT, pieces, Order::Total)
+}
+
+fn table(random: &mut Random, tables: &[Table], number: usize) -> Statement {
+    let name = &tables[number].name;
+    let text = match random.below(3) {
+        0 => format!("TABLE {name} ORDER BY id"),
+        1 => format!("TABLE {name} ORDER BY id DESC LIMIT 3"),
+        _ => format!("SELECT x.id FROM (TABLE {name}) AS x ORDER BY x.id"),
+    };
+    statement(TABLE, vec![sql(&text)], Order::Total)
+}
+
+fn behind_with(random: &mut Random, tables: &[Table], number: usize) -> Statement {
+    let name = &tables[number].name;
+    let mut pieces = vec![sql(&format!("WITH found AS (SELECT i.id FROM {name} i"))];
+    pieces.extend(filter(random, tables, &[(number, "i")]));
+    pieces.push(sql(&format!(
+        ") DELETE FROM {name} WHERE id IN (SELECT found.id FROM found) AND id > 20"
+    )));
+    statement(WITH, pieces, Order::Total)
 }
 
 fn delete(random: &mut Random, tables: &[Table], number: usize) -> Statement {

@@ -81,6 +81,8 @@ pub struct Insert {
     /// Whether the statement names them.
     pub names_columns: bool,
     pub rows: Vec<Vec<Literal>>,
+    /// Each row stands behind the word ROW. MySQL only.
+    pub by_word: bool,
     /// The new row's name, behind AS. MySQL only.
     pub new_row: Option<&'static str>,
     /// `ON DUPLICATE KEY UPDATE`
@@ -208,7 +210,8 @@ impl Insert {
         }
         text += " VALUES ";
         for (n, row) in self.rows.iter().enumerate() {
-            text += if n > 0 { ", (" } else { "(" };
+            text += if n > 0 { ", " } else { "" };
+            text += if self.by_word { "ROW(" } else { "(" };
             for (m, (literal, (_, column))) in row.iter().zip(&self.columns).enumerate() {
                 if m > 0 {
                     text += ", ";

@@ -30,6 +30,9 @@ pub fn insert(random: &mut Random, tables: &[Table], number: usize, kind: Kind) 
         insert.on_duplicate = on_duplicate(random, table, number, name);
         insert.new_row = name;
     }
+    // of some shapes, so that seeds mean what they meant
+    let is_picked = (insert.rows.len() + insert.columns.len()).is_multiple_of(5);
+    insert.by_word = kind == Kind::MySql && insert.new_row.is_none() && is_picked;
     if kind == Kind::MariaDb && random.chance(10) {
         insert.returning = Some("*");
     }
@@ -117,6 +120,7 @@ pub fn plain_insert(
             .collect(),
         names_columns,
         rows,
+        by_word: false,
         new_row: None,
         on_duplicate: Vec::new(),
         returning: None,

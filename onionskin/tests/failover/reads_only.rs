@@ -51,6 +51,36 @@ const TRIES: &[&str] = &[
     "'unreadable; INSERT INTO plain VALUES (9, 9)",
 ];
 
+/// A function that sets the session back, and then one that writes.
+fn calls_set_nothing_back(session: &mut Session, at: usize) {
+    for frees in [
+        "SELECT g()",
+        "DO g()",
+        "SET @a = g()",
+        "SELECT a FROM v",
+        "SELECT amount, g() FROM account WHERE owner = 'ada'",
+        "SELECT UPPER(owner), g() FROM account",
+        "SHOW TABLES WHERE g() = 1",
+    ] {
+        for writes in [
+            "SELECT w()",
+            "DO w()",
+            "SELECT ROW_COUNT(), w()",
+            "SELECT UPPER(owner), w() FROM account",
+        ] {
+            let _ = session.run(frees);
+            assert!(session.run(writes).is_err(), "{at}: {frees}; {writes}");
+            let _ = session.run(&format!("{frees}; {writes}"));
+            let _ = session.execute(frees, ());
+            assert!(
+                session.execute(writes, ()).is_err(),
+                "{at}: {frees}; {writes}"
+            );
+            session.must("COMMIT");
+        }
+    }
+}
+
 /// All privileges that there are: `read_only` does not hold this account back.
 pub fn a_session_that_reads_writes_nowhere(kind: Kind) {
     let Some(members) = Members::reading(kind, 2, "causal_seconds = 2") else {
@@ -67,6 +97,9 @@ pub fn a_session_that_reads_writes_nowhere(kind: Kind) {
     root.must("CREATE PROCEDURE bank.writes() BEGIN SET SESSION TRANSACTION READ WRITE; INSERT INTO bank.plain VALUES (2, 2); END");
     root.must("CREATE PROCEDURE bank.frees() SET SESSION TRANSACTION READ WRITE");
     root.must("CREATE FUNCTION bank.f() RETURNS INT BEGIN SET SESSION TRANSACTION READ WRITE; INSERT INTO bank.plain VALUES (3, 3); RETURN 1; END");
+    root.must("CREATE FUNCTION bank.g() RETURNS INT BEGIN SET SESSION TRANSACTION READ WRITE; RETURN 1; END");
+    root.must("CREATE FUNCTION bank.w() RETURNS INT BEGIN INSERT INTO bank.plain VALUES (4, 4); RETURN 1; END");
+    root.must("CREATE VIEW bank.v AS SELECT bank.g() AS a");
     if kind == Kind::MariaDb {
         root.must("CREATE SEQUENCE bank.s");
     }
@@ -94,6 +127,7 @@ pub fn a_session_that_reads_writes_nowhere(kind: Kind) {
             // and the session is what it was
             assert_eq!(session.must_fail("INSERT INTO plain VALUES (8, 8)"), ONLY);
         }
+        calls_set_nothing_back(&mut session, at);
         for sql in [
             "INSERT INTO plain VALUES (?, 9)",
             "UPDATE account SET amount = ? WHERE id = 1",

@@ -250,6 +250,26 @@ const KNOWN: &[Known] = &[
         "VARCHAR(16383) CHARACTER SET UTF32, KEY k(a)",
         "the server warns that it cuts the key; that over tokens is not too long",
     ),
+    (
+        "derived",
+        "update (select * from t1) as t1 set a = 5",
+        DERIVED,
+    ),
+    ("derived", "SET P1.M = 2, P2.N = 2", DERIVED),
+    (
+        "group_by",
+        "UPDATE t1 SET c=1 ORDER BY (SELECT c)",
+        "two errors in one statement: another one is found first",
+    ),
+    ("join", "CALL p", ROUTINE),
+    ("subselect", "FORCE INDEX (indexa)", HINT),
+    (
+        "type_enum",
+        "insert into t1 (a) values (2)",
+        "of an ENUM that is left out the server warns where the table has a trigger, and not where it has none; the proxy writes its first member",
+    ),
+    ("type_float", "select sum(b) s from t1 group by a", SUMS),
+    ("type_varchar", "alter table t1 change v v", LONGER),
     ("view", "SHOW CREATE TABLE t2", MADE_OF_MAX),
     ("func_group", "SHOW CREATE TABLE t2", MADE_OF_MAX),
     ("ctype_utf8", "EXECUTE stmt USING @arg", PLAN),
@@ -282,6 +302,11 @@ const AUTO_INCREMENT: &str = "INSERT … SELECT: InnoDB reserves numbers in grow
      sends literal rows, so the next number is another";
 const TIES: &str = "rows with equal keys, which stand in any order";
 const ZERO_DATE: &str = "a DEFAULT of zero date, where sql_mode has forbidden it since: the error has another number, or is raised by what stores it";
+const DERIVED: &str = "two errors in one statement: the column is looked up before it is seen that a derived table cannot be changed";
+const HINT: &str =
+    "the name of a column that is a text with an index hint, which the scratch engine does not get";
+const SUMS: &str = "a sum of DOUBLE depends on the order of the rows in its last digits: zero, or little less than zero, which is shown as -0.00";
+const LONGER: &str = "a longer VARCHAR has longer cells, for which rows are copied and counted";
 const COPIED: &str = "ALTER TABLE adds columns with a CHECK, for which rows are copied and counted; plaintext would be added at once";
 const ROUTINE: &str = "a routine that was made before the protected table: its statements do not go through the proxy";
 const PACKET: &str = "the statement before: a value of 20 MB, which takes twice as much on the way when it is sealed, exceeds max_allowed_packet, and the server ends the session";
@@ -297,6 +322,11 @@ pub fn reason(suite: Suite, file: &str, difference: &Difference) -> Option<&'sta
     if difference.kind == "affected rows" && sql.starts_with("alter table") && sql.contains(" add ")
     {
         return Some(COPIED);
+    }
+    if file == "view"
+        && let Some(reason) = of_views(difference, &sql)
+    {
+        return Some(reason);
     }
     let listed = |known: &[Known]| {
         known
@@ -314,4 +344,24 @@ pub fn reason(suite: Suite, file: &str, difference: &Difference) -> Option<&'sta
         return Some(USING);
     }
     listed(KNOWN)
+}
+
+/// Of the files about views, where names mean little: the same stand for hundreds of views.
+fn of_views(difference: &Difference, sql: &str) -> Option<&'static str> {
+    let shows = sql.starts_with("show create view");
+    let (kind, detail) = (difference.kind.as_str(), difference.detail.as_str());
+    if kind.starts_with("error 1356 instead of") {
+        return Some(
+            "two errors in one statement: that the tables of a view are gone is found before what else is wrong",
+        );
+    }
+    if kind == "number of warnings" && shows
+        || kind == "number of rows" && detail.contains("'30' | '4' | '-60'")
+    {
+        return Some(
+            "a view whose replacement was refused is still there, and of DROP VIEW of several none goes if one is missing",
+        );
+    }
+    (kind == "rows" && shows && detail.contains("`My_exp_1_s1`"))
+        .then_some("a name that the server makes where two columns of a view would have the same")
 }

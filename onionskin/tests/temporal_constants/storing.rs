@@ -132,17 +132,21 @@ pub fn odd_values_are_stored_as_the_server_stores_them(kind: Kind) {
     let (protected, plain) = with_and_without_protection(&(table + ")"));
     scene.pair.protected.must(&protected);
     scene.pair.plain.must(&plain);
-    for mode in [
+    let modes = [
         "",
         "STRICT_TRANS_TABLES",
         "STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE",
         "NO_ZERO_DATE,NO_ZERO_IN_DATE",
         "ALLOW_INVALID_DATES",
-    ] {
+    ];
+    for (m, mode) in modes.into_iter().enumerate() {
         scene.set_mode(mode);
-        for (column, _) in STORING {
-            for value in STORED {
-                scene.stored(mode, column, *value);
+        for (c, (column, _)) in STORING.iter().enumerate() {
+            for (v, value) in STORED.iter().enumerate() {
+                // each value in each column, in every other mode
+                if long_run() || (m + c + v).is_multiple_of(2) {
+                    scene.stored(mode, column, *value);
+                }
             }
         }
     }
