@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz mariadb-tests mysql-tests orm-suites driver-suites applications bench bench-proxy bench-backup bench-migrate bench-like bench-tiers performance counts book package package-test container-test browser-test cluster-tests mariadb118 nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests mysql-tests orm-suites driver-suites applications bench bench-proxy bench-backup bench-migrate bench-like bench-tiers bench-scale performance counts book package package-test container-test browser-test cluster-tests mariadb118 nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -79,6 +79,11 @@ bench-tiers: ## cells that the proxy finishes in a second, and what the scratch 
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/bench_tiers.py $(BENCH)
 
+bench-scale: ## 100,000 tables, 1,000 accounts, 10,000 sessions: what the proxy asks, keeps and uses then; BENCH="--parts sessions"
+	@scripts/install-deps.sh tests
+	$(CARGO) build --release --locked -p onionskin
+	python3 scripts/bench_scale.py $(BENCH)
+
 # Reports of this machine; docs/performance.md is their Markdown form.
 PERFORMANCE ?= $(CURDIR)/target/performance
 
@@ -92,7 +97,7 @@ performance: ## onionskin bench --quick on MariaDB and MySQL; renews docs/perfor
 
 counts: ## count the instructions of the hot paths anew (callgrind); `make test` compares with what is recorded
 	@scripts/install-deps.sh tests
-	ONIONSKIN_UPDATE=1 $(CARGO) test --locked --profile ci -p onionskin-proxy --test instruction_counts
+	ONIONSKIN_UPDATE=1 $(CARGO) test --locked --profile ci --workspace --test instruction_counts
 	git diff --stat -- crates/proxy/tests/instruction_counts.txt
 
 book: ## the documents as a searchable book, in target/book

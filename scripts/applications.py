@@ -41,9 +41,10 @@ NOISE = [
     (r"\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?Z?", "TIME"),
     (r"\d\d:\d\d, \d+ [A-Z][a-z]+ 20\d\d", "TIME"),
     (r"\b20[23]\d{11}\b", "TIME"),
-    (r"\b[0-9a-f]{16,}\b", "HEX"),
     (r"\b\d+\.\d+ ?m?s\b", "TIME"),
     (r"\b\d+\.\d+ seconds?", "TIME"),
+    # behind times, which may have so many digits
+    (r"\b[0-9a-f]{16,}\b", "HEX"),
     (r"\bt=\d+", "t=N"),
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
     (r"/[\w/.-]*target/applications/\w+-\w+", "HOME"),

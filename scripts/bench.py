@@ -128,7 +128,7 @@ def resident_kib(pid):
 class Server:
     """A private server of its own, on a folder of its own."""
 
-    def __init__(self, kind, folder, durable):
+    def __init__(self, kind, folder, durable, more=()):
         self.kind = kind
         self.data = folder / "data"
         self.socket = folder / "s"
@@ -160,7 +160,7 @@ class Server:
             command += ["--skip-log-bin", "--mysqlx=OFF", "--innodb-redo-log-capacity=1G"]
         else:
             command += ["--innodb-log-file-size=1G"]
-        self.process = start(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = start([*command, *more], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for_port(self.port, self.process, log)
         self.version = self.sql("SELECT VERSION()").strip()
 
@@ -455,14 +455,14 @@ def read_packet(connection):
     return header[3], exactly(int.from_bytes(header[:3], "little"))
 
 
-def login(port):
-    """A session of root, who has no password, by hand: client libraries cost more memory than the session."""
+def login(port, user="root"):
+    """A session of an account that has no password, by hand: client libraries cost more memory than the session."""
     connection = socket.create_connection(("127.0.0.1", port), 30)
     connection.settimeout(30)
     _, greeting = read_packet(connection)
     plugin = greeting.rstrip(b"\0").rsplit(b"\0", 1)[1]
     capabilities = 0x1 | 0x200 | 0x2000 | 0x8000 | 0x80000
-    answer = struct.pack("<IIB23x", capabilities, 1 << 24, 45) + b"root\0\0" + plugin + b"\0"
+    answer = struct.pack("<IIB23x", capabilities, 1 << 24, 45) + user.encode() + b"\0\0" + plugin + b"\0"
     connection.sendall(len(answer).to_bytes(3, "little") + b"\1" + answer)
     while True:
         sequence, reply = read_packet(connection)
