@@ -52,6 +52,28 @@ unit_tests() {
     return $result
 }
 
+# Tests of a file that failed run once more, each alone: where many servers start side by side, a machine that stands
+# still for seconds makes tests fail that go by time. One that passes then is named at the end of the run, with all that
+# it said, as one to be mended; more than two in a run are a failure.
+MOST_UNSTEADY=2
+
+run_again() { # name, program; succeeds if all that failed passes
+    local name=$1 program=$2 failed test
+    mapfile -t failed < <(sed -n 's/^test \([^ ]*\) \.\.\. FAILED$/\1/p' "$outputs/$name" | sort -u)
+    [ "${#failed[@]}" -ge 1 ] && [ "${#failed[@]}" -le "$MOST_UNSTEADY" ] || return 1
+    for test in "${failed[@]}"; do
+        (cd onionskin && timeout --kill-after=10 600 "$program" --exact "$test") >"$outputs/$name.again" 2>&1 &&
+            grep -q '^test result: ok\. 1 passed' "$outputs/$name.again" || return 1
+    done
+    # what failed is not what decides any more
+    sed -i 's/^\(test .* \.\.\. \)FAILED$/\1UNSTEADY/; s/^test result: FAILED/first result: FAILED/' "$outputs/$name"
+    local passed
+    passed=$(sed -n 's/^first result: FAILED\. \([0-9]*\) passed.*/\1/p' "$outputs/$name")
+    printf 'UNSTEADY: %s\n' "${failed[@]/#/$name }" >>"$outputs/$name"
+    echo "test result: ok. $((passed + ${#failed[@]})) passed; 0 failed; with those that passed when they ran again" \
+        >>"$outputs/$name"
+}
+
 # A file's output is shown when it ends, in one piece. One that does not end has failed: the others go on, and what
 # it has said so far tells where it stands. Long versions take their time.
 run_file() { # name, program
@@ -59,7 +81,11 @@ run_file() { # name, program
     program=$(realpath "$2")
     [ -z "${ONIONSKIN_TEST_LONG:-}" ] || limit=0
     (cd onionskin && timeout --kill-after=10 "$limit" "$program") >"$outputs/$name" 2>&1 || result=$?
-    [ "$result" != 124 ] || echo "test result: FAILED. 0 passed; 1 failed; no end within $limit s" >>"$outputs/$name"
+    if [ "$result" = 124 ]; then
+        echo "test result: FAILED. 0 passed; 1 failed; no end within $limit s" >>"$outputs/$name"
+    elif [ "$result" != 0 ] && run_again "$name" "$program"; then
+        result=0
+    fi
     [ "$result" = 0 ] || result=1
     {
         flock 9
@@ -81,8 +107,13 @@ integration_tests() {
     fi
     outputs=$(mktemp -d)
     export outputs
-    export -f run_file
+    export MOST_UNSTEADY
+    export -f run_file run_again
     xargs -P "$FILES_AT_ONCE" -L 1 bash -c 'run_file "$@"' - <<<"$programs" || result=1
+    if [ "$(cat "$outputs"/* | grep -c '^UNSTEADY: ')" -gt "$MOST_UNSTEADY" ]; then
+        echo "more than $MOST_UNSTEADY tests passed only when they ran again"
+        result=1
+    fi
     rm -r "$outputs"
     return $result
 }
@@ -108,7 +139,7 @@ grep -E '^test .* \.\.\. FAILED$' "$log" | sort -u
 if [ -e .servers/mysql.skipped ]; then
     echo "SKIPPED: every test on MySQL. MySQL could not be installed: $(cat .servers/mysql.skipped)"
 fi
-grep -hE '^(NOT COMPARED|SKIPPED: (valgrind|instructions|advisories|OpenBao)|hot paths take fewer)' "$log"
+grep -hE '^(UNSTEADY|NOT COMPARED|SKIPPED: (valgrind|instructions|advisories|OpenBao)|hot paths take fewer)' "$log"
 if [ ${#failures[@]} -gt 0 ]; then
     printf 'failed stage: %s\n' "${failures[@]}"
     # A stage can fail without a failing test: a compiler error, a lint.

@@ -81,12 +81,14 @@ pub use twin::{
     table_and_twin,
 };
 
-use std::net::TcpListener;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 
 /// Makes two tests, `mariadb::name` and `mysql::name`, of each function `fn name(kind: Kind)`.
@@ -139,12 +141,16 @@ pub fn checkout() -> PathBuf {
 /// Taken from below the range that the kernel uses for outgoing connections, so that no connection
 /// of another test takes it before the server that it is meant for.
 pub fn free_port() -> u16 {
+    static PORTS: LazyLock<Range<u16>> = LazyLock::new(|| {
+        let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
+        below_outgoing(&range.unwrap_or_default())
+    });
     // A server listens some time after its port was chosen. A name of a socket that no file stands
     // for keeps others from it meanwhile: test files run side by side, and a test that met another
     // one's server would take it for its own.
     static GIVEN: Mutex<Vec<UnixListener>> = Mutex::new(Vec::new());
     for _ in 0..1000 {
-        let port = rand::random_range(15_000..32_000);
+        let port = rand::random_range(PORTS.clone());
         let name = format!("onionskin-test-port-{port}");
         let name = SocketAddr::from_abstract_name(name).expect("a short name");
         let Ok(claim) = UnixListener::bind_addr(&name) else {
@@ -158,7 +164,28 @@ pub fn free_port() -> u16 {
             return port;
         }
     }
-    panic!("no free TCP port between 15000 and 32000");
+    panic!("no free TCP port of {:?}", *PORTS);
+}
+
+/// The ports that servers of tests get, by the kernel's range for outgoing connections.
+fn below_outgoing(range: &str) -> Range<u16> {
+    let first = range.split_whitespace().next().and_then(|n| n.parse().ok());
+    match first.unwrap_or(32_768_u16) {
+        // some kernels begin at 16000
+        first @ 12_000..20_000 => 10_000..first,
+        first => 15_000..first.clamp(20_000, 32_000),
+    }
+}
+
+/// Whether somebody listens on a port of 127.0.0.1.
+pub fn is_listening(port: u16) -> bool {
+    // Where nobody does, and the kernel takes that very port for the outgoing end, a connection
+    // meets itself.
+    let is_other = |socket: TcpStream| match (socket.local_addr(), socket.peer_addr()) {
+        (Ok(local), Ok(peer)) => local != peer,
+        _ => false,
+    };
+    TcpStream::connect(("127.0.0.1", port)).is_ok_and(is_other)
 }
 
 /// Repeats `condition` until it holds; panics with `what` when it has not within `limit`.
@@ -200,4 +227,26 @@ pub fn long_run() -> bool {
 pub fn announce(text: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_of_servers_are_none_of_outgoing_connections() {
+        assert_eq!(below_outgoing("32768\t60999\n"), 15_000..32_000);
+        assert_eq!(below_outgoing("16000\t65535\n"), 10_000..16_000);
+        assert_eq!(below_outgoing("1024 65535"), 15_000..20_000);
+        assert_eq!(below_outgoing(""), 15_000..32_000);
+    }
+
+    #[test]
+    fn nobody_listens_on_a_free_port() {
+        let port = free_port();
+        assert!(!is_listening(port));
+        let listener = TcpListener::bind(("127.0.0.1", port)).expect("it is free");
+        assert!(is_listening(port));
+        drop(listener);
+    }
 }

@@ -1,7 +1,7 @@
 //! The program under test: `onionskin init` and `onionskin serve` as a user would call them.
 
 use crate::session::Session;
-use crate::{Server, announce, free_port, onionskin_program, signal, tied_command};
+use crate::{Server, announce, free_port, is_listening, onionskin_program, signal, tied_command};
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -97,6 +97,13 @@ impl Proxy {
     /// All that it has written to its log, standard output and standard error.
     pub fn log(&self) -> String {
         String::from_utf8_lossy(&fs::read(self.log_file()).unwrap_or_default()).into_owned()
+    }
+
+    /// What it has written behind so many bytes.
+    fn log_since(&self, before: u64) -> String {
+        let log = fs::read(self.log_file()).unwrap_or_default();
+        let since = log.get(before as usize..).unwrap_or_default();
+        String::from_utf8_lossy(since).into_owned()
     }
 
     /// The file with its log.
@@ -242,6 +249,7 @@ impl Proxy {
                 self.port = free_port();
             }
             let log = open_log(&self.log_file());
+            let before = log.metadata().map_or(0, |file| file.len());
             let listen = format!("127.0.0.1:{}", self.port);
             let asked = std::env::var("ONIONSKIN_TEST_LOG").ok();
             let filter = asked.as_deref().or(self.options.log).unwrap_or("info");
@@ -260,7 +268,11 @@ impl Proxy {
                 .expect("the proxy can be waited for")
                 .is_none()
             {
-                if std::net::TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+                // It may be another program that listens, for the moment in which it looks whether the
+                // port is free; only the log tells. A test can hide that line.
+                let is_said = || self.log_since(before).contains("listening on ");
+                let is_late = start.elapsed() > Duration::from_secs(1);
+                if is_listening(self.port) && (is_said() || is_late) {
                     self.child = Some(child);
                     return;
                 }

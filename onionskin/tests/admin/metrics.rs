@@ -447,7 +447,7 @@ fn a_real_prometheus_scrapes_and_finds_no_fault() {
         value.as_str().and_then(|v| v.parse().ok()).unwrap_or(-1.0)
     };
     wait_until("Prometheus listens", SOON * 2, || {
-        std::net::TcpStream::connect(("127.0.0.1", its_port)).is_ok()
+        onionskin_testkit::is_listening(its_port)
     });
     wait_until("the proxy is up", SOON * 2, || value("up") == 1.0);
     wait_until("sessions are there", SOON, || {

@@ -1,6 +1,5 @@
 //! A real OpenBao behind TLS, with its keys on a disk: logins, refusals, and what is said of each.
 
-use std::net::TcpStream;
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
@@ -88,7 +87,7 @@ impl Bao {
             let ended = child.try_wait().expect("waited for");
             let log = || fs::read_to_string(self.folder.path().join("log"));
             assert!(ended.is_none(), "{}", log().unwrap_or_default());
-            TcpStream::connect(("127.0.0.1", self.port)).is_ok()
+            is_listening(self.port)
         });
         self.child = Some(child);
     }

@@ -99,7 +99,7 @@ impl S3 {
         };
         ports
             .iter()
-            .all(|port| TcpStream::connect(("127.0.0.1", *port)).is_ok())
+            .all(|port| is_listening(*port))
     }
 
     pub fn endpoint(&self) -> String {
