@@ -31,6 +31,7 @@ use variables::user_variables_mean_what_they_mean_to_the_server;
 
 on_both_servers!(
     lists_and_ranges_mean_what_they_mean_to_the_server,
+    lists_and_ranges_of_columns_with_fewer_bits,
     an_engine_makes_nothing_else_of_them,
     odd_values_are_stored_as_the_server_stores_them,
     everyday_conditions_need_no_engine,
@@ -57,9 +58,18 @@ struct Scene {
 
 impl Scene {
     fn start(kind: Kind) -> Option<Scene> {
+        Self::of_columns(kind, "eq, range")
+    }
+
+    /// With these capabilities, where a column's type can have them.
+    fn of_columns(kind: Kind, words: &str) -> Option<Scene> {
         let mut tables = String::from("CREATE TABLE m (id INT PRIMARY KEY, plain INT NOT NULL");
         for (name, ty, ..) in COLUMNS {
-            tables += &format!(", {name} {ty} {{eq, range}}");
+            let is_whole = ["ENUM", "SET", "BIT"]
+                .iter()
+                .any(|word| ty.starts_with(word));
+            let words = if is_whole { "eq, range" } else { words };
+            tables += &format!(", {name} {ty} {{{words}}}");
         }
         tables += ")";
         let pair = Pair::with_engine(kind, &tables)?;
@@ -249,6 +259,25 @@ fn lists_and_ranges_mean_what_they_mean_to_the_server(kind: Kind) {
         }
     }
     scene.conclude();
+}
+
+/// The server finds candidates, and the proxy decides.
+fn lists_and_ranges_of_columns_with_fewer_bits(kind: Kind) {
+    for (n, words) in ["eq:3, range:9", "eq:1", "range:13"]
+        .into_iter()
+        .enumerate()
+    {
+        let Some(mut scene) = Scene::of_columns(kind, words) else {
+            return;
+        };
+        scene.one_in = one_in(211, 29);
+        scene.cases += n;
+        scene.set_mode("STRICT_TRANS_TABLES");
+        for (column, _, constants, _) in columns() {
+            scene.conditions(column, constants, false);
+        }
+        scene.conclude();
+    }
 }
 
 fn an_engine_makes_nothing_else_of_them(kind: Kind) {

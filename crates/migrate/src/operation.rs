@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use onionskin_rowstream::checkpoint::State;
-use onionskin_schema::{Table, same_name};
+use onionskin_schema::{Capabilities, Table, same_name};
 use serde::{Deserialize, Serialize};
 
 use crate::consent::Consent;
@@ -53,7 +53,7 @@ pub fn parse_columns(text: &str) -> std::result::Result<BTreeMap<String, Vec<Str
             .collect();
         for word in &words {
             match word.as_str() {
-                "eq" | "range" | "like" => {}
+                searched if Capabilities::default().take_word(searched) => {}
                 // groups of keys are not for the choosing
                 other
                     if other.starts_with("join:")
@@ -62,7 +62,8 @@ pub fn parse_columns(text: &str) -> std::result::Result<BTreeMap<String, Vec<Str
                 other => {
                     return Err(format!(
                         "{other:?} is no capability: write for example \"name: eq; age: range; note:\"; \
-                         there are eq, range, like and join:GROUP, and none means sealed, not searchable"
+                         there are eq, eq:BITS, range, range:BITS, like and join:GROUP, and none means \
+                         sealed, not searchable"
                     ));
                 }
             }
@@ -240,6 +241,8 @@ impl Operation {
                         if word.starts_with("join:") {
                             words.retain(|known| !known.starts_with(KEY_GROUP));
                         }
+                        // so does one number of bits of another, or of all
+                        words.retain(|known| !is_of_one_kind(known, word));
                         words.push(word.clone());
                     }
                 }
@@ -263,6 +266,12 @@ impl Operation {
         }
         Ok(after)
     }
+}
+
+/// Whether both are `eq` or both are `range`, with any number of bits.
+fn is_of_one_kind(a: &str, b: &str) -> bool {
+    let kind = |word: &str| word.split(':').next().map(str::to_owned);
+    kind(a) == kind(b) && ["eq", "range"].contains(&kind(a).unwrap_or_default().as_str())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use onionskin_physical::{Retyping, strict};
 use onionskin_rowstream::key::{column_of, push_hex};
 use onionskin_rowstream::route::Transform;
 use onionskin_rowstream::session::Cell;
-use onionskin_schema::{Column, GramForm, PhysicalNames, Table};
+use onionskin_schema::{Capabilities, Column, GramForm, PhysicalNames, Table};
 use onionskin_value::{
     Charset, Context, Family, FormatContext, Input, Kind, SqlType, StoreError, Stored, TimeZone,
     format_text, store,
@@ -51,6 +51,7 @@ enum Form {
 
 struct Sealed {
     names: PhysicalNames,
+    capabilities: Capabilities,
     grams: GramForm,
     most_numbers: usize,
     keys: Arc<KeySet>,
@@ -94,6 +95,7 @@ impl Side {
             .map_err(|error| refused(error.to_string()))?;
         let form = Form::Sealed(Box::new(Sealed {
             names: protection.names.clone(),
+            capabilities: protection.capabilities.clone(),
             grams: protection.grams,
             most_numbers: most_numbers(table),
             keys: Arc::clone(&keys.set),
@@ -214,14 +216,28 @@ impl Sealed {
         let mut tokens = Vec::new();
         if self.names.eq.is_some() {
             let mut token = Vec::new();
-            equality_token(&self.cipher, ty, payload, &mut weights, &mut token)
-                .map_err(|error| error.to_string())?;
+            equality_token(
+                &self.cipher,
+                ty,
+                &self.capabilities,
+                payload,
+                &mut weights,
+                &mut token,
+            )
+            .map_err(|error| error.to_string())?;
             tokens.push(token);
         }
         if self.names.ord.is_some() {
             let mut key = Vec::new();
-            order_key(&self.cipher, ty, payload, &mut weights, &mut key)
-                .map_err(|error| error.to_string())?;
+            order_key(
+                &self.cipher,
+                ty,
+                &self.capabilities,
+                payload,
+                &mut weights,
+                &mut key,
+            )
+            .map_err(|error| error.to_string())?;
             tokens.push(key);
         }
         if self.names.gram.is_some() {

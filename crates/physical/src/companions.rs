@@ -7,35 +7,69 @@
 use onionskin_crypt::{ColumnCipher, GRAM_TOKEN_LEN, GramToken, NO_GRAM_TOKEN};
 use onionskin_plan::grams::TOO_MANY;
 pub use onionskin_plan::grams::most_numbers;
-use onionskin_schema::GramForm;
+use onionskin_schema::{Capabilities, GramForm};
 use onionskin_value::{LikePattern, SqlType, WeightError, grams, order_bytes, weight};
 
 /// Appends the equality token of a payload: what the column's collation takes for equal has the
 /// same one. `weights` is scratch.
+///
+/// With `eq:N` it is the token's first N bits, behind a bit that is always set: a row of zero bytes
+/// stands for no token.
 pub fn equality_token(
     cipher: &ColumnCipher,
     ty: &SqlType,
+    capabilities: &Capabilities,
     payload: &[u8],
     weights: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) -> Result<(), WeightError> {
     weights.clear();
     weight(ty, payload, weights)?;
-    out.extend_from_slice(cipher.equality_token(weights).as_ref());
+    let token = cipher.equality_token(weights);
+    let Some(bits) = capabilities.token_bits() else {
+        out.extend_from_slice(token.as_ref());
+        return Ok(());
+    };
+    let first = token.as_ref().iter().take(8);
+    let first = first.fold(0, |number, byte| number << 8 | u64::from(*byte));
+    let cut = 1 << bits | first >> (64 - u32::from(bits));
+    let bytes = usize::from(bits) / 8 + 1;
+    out.extend_from_slice(&cut.to_be_bytes()[8 - bytes..]);
     Ok(())
 }
 
 /// Appends the order key of a payload. `weights` is scratch.
+///
+/// With `range:N` it is the key of the first N bits of the value's order bytes.
 pub fn order_key(
     cipher: &ColumnCipher,
     ty: &SqlType,
+    capabilities: &Capabilities,
     payload: &[u8],
     weights: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) -> Result<(), WeightError> {
     weights.clear();
-    order_bytes(ty, payload, weights)?;
+    order_source(ty, capabilities, payload, weights)?;
     cipher.order_key(weights, out);
+    Ok(())
+}
+
+/// Appends what an order key is made of.
+pub fn order_source(
+    ty: &SqlType,
+    capabilities: &Capabilities,
+    payload: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), WeightError> {
+    let start = out.len();
+    order_bytes(ty, payload, out)?;
+    if let Some(bits) = capabilities.order_bits(ty) {
+        out.truncate(start + bits.div_ceil(8));
+        if let (Some(last), left @ 1..) = (out.last_mut(), bits % 8) {
+            *last &= 0xff << (8 - left);
+        }
+    }
     Ok(())
 }
 
@@ -147,7 +181,8 @@ mod tests {
         let token = |payload: &str| {
             let (mut weights, mut out) = (vec![9], Vec::new());
             let payload = payload.as_bytes();
-            equality_token(&cipher(), &text(), payload, &mut weights, &mut out).unwrap();
+            let all = Capabilities::default();
+            equality_token(&cipher(), &text(), &all, payload, &mut weights, &mut out).unwrap();
             out
         };
         assert_eq!(token("Alice"), token("ALICE"));

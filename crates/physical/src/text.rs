@@ -203,9 +203,10 @@ impl Definition<'_> {
         alter::forget_check(table, column, number, &self.set, family, tag).map_err(|e| failed(&e))
     }
 
-    /// The physical column that an index on a new column is built on.
+    /// The physical column that an index on a new column is built on. The plan has seen to it that
+    /// one that is unique is on a column that decides equality.
     fn index_column(&self, new: usize) -> Result<String, Refusal> {
-        let name = self.new_column(new)?.index_column_name();
+        let name = self.new_column(new)?.index_column_name(false);
         name.map_err(|e| failed(&e))
     }
 

@@ -1,4 +1,5 @@
-//! Ranges over strings: the server narrows, the proxy decides.
+//! Comparisons that the server narrows and the proxy decides: ranges over strings, and those with
+//! columns that keep fewer bits of their companions (`eq:N`, `range:N`).
 //!
 //! The order key of a long string covers the beginning of its weight string. Of two values that
 //! stand in an order, the keys stand in the same order or are equal, so
@@ -7,7 +8,9 @@
 //! name <  'x'    is true of no row of which    name$ord <= key('x')    is not
 //! ```
 //!
-//! and so on for the other comparisons (`<>` holds for any value that is not NULL). The server
+//! and so on for the other comparisons (`<>` holds for any value that is not NULL). The same is true
+//! of keys that are made of a value's first bits; and of tokens that were cut, `=` of two values is
+//! true of no two whose tokens differ. The server
 //! returns these candidates with their sealed cells, and the proxy compares the values as the
 //! column's collation does. Where a column has equality tokens, `=` and IN are left to them.
 //!
@@ -26,22 +29,36 @@ use sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator,
 };
 
-use crate::comparable::{exact_order, same_tokens};
+use crate::comparable::same_tokens;
 use crate::errors;
 use crate::fetch::{Fetched, unnested};
 use crate::finishing::{Compared, Comparison, Operand, Test};
 use crate::formula::{Comparisons, parenthesized};
 use crate::lex::LiteralKind;
-use crate::plan::{ColumnUse, Escape, Piece, Purpose, Source, Text};
+use crate::plan::{Among, ColumnUse, Escape, Piece, Purpose, Source, Text};
 use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
 use crate::scope::Scope;
 
-/// Whether the column's order keys make candidates only, and nothing else answers the comparison.
-fn only_narrows(column: &ColumnUse, comparison: Comparison) -> bool {
-    let equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
-    column.column().ord_name().is_some()
-        && exact_order(column).is_none()
-        && !(equality && column.column().equality_column().is_some())
+/// The columns whose order keys or tokens make candidates of a comparison that nothing else
+/// answers, and what a constant becomes beside each. All of them narrow. Empty where something else
+/// answers, or nothing does.
+fn narrowed_by(column: &ColumnUse, comparison: Comparison) -> Vec<(&str, Purpose)> {
+    let column = column.column();
+    let ord = column
+        .ord_name()
+        .map(|name| (name, Purpose::CandidateOrder));
+    let names = column.protection.as_ref().map(|p| &p.names);
+    match comparison {
+        Comparison::Equal | Comparison::NotEqual if column.equality_column().is_some() => vec![],
+        Comparison::Equal | Comparison::NotEqual => {
+            let token = column
+                .eq_name()
+                .map(|name| (name, Purpose::CompareEquality));
+            ord.into_iter().chain(token).collect()
+        }
+        _ if names.is_some_and(|names| names.exact_order) => vec![],
+        _ => ord.into_iter().collect(),
+    }
 }
 
 /// Functions that do nothing but return a value, whatever they are given.
@@ -133,6 +150,8 @@ struct Narrowing<'e> {
     with: Vec<(Comparison, Other<'e>)>,
     /// One of them suffices.
     any: bool,
+    /// The list or range that the constants are.
+    among: Option<Among>,
 }
 
 /// What a column is compared with.
@@ -278,9 +297,18 @@ impl Planner<'_> {
             let Some((place, column)) = self.column_of(found.subject, scope)? else {
                 continue;
             };
-            if !found.with.iter().any(|(c, _)| only_narrows(&column, *c)) {
+            let narrows = |(c, _): &(Comparison, _)| !narrowed_by(&column, *c).is_empty();
+            if !found.with.iter().all(narrows) {
                 continue;
             }
+            let among = match leaf {
+                Expr::InList { list, .. } => {
+                    self.alike(&column, list)?;
+                    self.among(&column, &list.iter().collect::<Vec<_>>(), false)?
+                }
+                Expr::Between { low, high, .. } => self.among(&column, &[low, high], true)?,
+                _ => None,
+            };
             let count = found.with.len();
             let mut with = Vec::new();
             for (comparison, other) in found.with {
@@ -302,6 +330,7 @@ impl Planner<'_> {
                     column,
                     with,
                     any: found.any,
+                    among,
                 }));
             }
         }
@@ -345,6 +374,21 @@ impl Planner<'_> {
         })
     }
 
+    /// A condition that is true of all rows of which this one is.
+    pub(crate) fn candidates(
+        &mut self,
+        condition: &Expr,
+        tokens: Range<usize>,
+        scope: &Scope,
+    ) -> Planned<Text> {
+        let mut fetched = Fetched::default();
+        let (text, _) =
+            self.formula(condition, tokens, false, &mut |p, leaf, place, negated| {
+                p.candidate(leaf, place, negated, scope, &mut fetched)
+            })?;
+        Ok(text)
+    }
+
     fn candidate(
         &mut self,
         leaf: &Expr,
@@ -362,6 +406,7 @@ impl Planner<'_> {
             column,
             with,
             any,
+            among,
         } = if negated { found.negated() } else { found };
         let left = fetched.cell(self, subject, &range, &column, scope);
         let mut text = TextBuilder::default();
@@ -371,35 +416,20 @@ impl Planner<'_> {
             if i > 0 {
                 text.sql(if any { b" OR " } else { b" AND " });
             }
-            let physical = match comparison {
-                Comparison::NotEqual => column.sealed(),
-                _ => column.column().ord_name().unwrap_or_default(),
-            };
-            let named = self.physical(subject, &range, physical);
-            named.into_iter().for_each(|piece| text.piece(piece));
-            text.sql(match comparison {
-                Comparison::Less | Comparison::LessOrEqual => b" <= ",
-                Comparison::Greater | Comparison::GreaterOrEqual => b" >= ",
-                Comparison::Equal => b" = ",
-                Comparison::NotEqual => b" IS NOT NULL",
-            });
-            let not_equal = comparison == Comparison::NotEqual;
-            let right = match other {
-                Other::Column(other, place, other_column) => {
-                    if !not_equal {
-                        let ord = other_column.column().ord_name().unwrap_or_default();
-                        let named = self.physical(other, &place, ord);
-                        named.into_iter().for_each(|piece| text.piece(piece));
-                    }
-                    Compared::Fetch(fetched.cell(self, other, &place, &other_column, scope))
+            let right = match &other {
+                Other::Column(other, place, named) => {
+                    Compared::Fetch(fetched.cell(self, other, place, named, scope))
                 }
-                Other::Constant(source) => {
-                    if !not_equal {
-                        text.piece(self.slot(&column, Purpose::CandidateOrder, source));
-                    }
-                    Compared::Constant(source)
-                }
+                Other::Constant(source) => Compared::Constant(*source, among),
             };
+            if comparison == Comparison::NotEqual {
+                let named = self.physical(subject, &range, column.sealed());
+                named.into_iter().for_each(|piece| text.piece(piece));
+                text.sql(b" IS NOT NULL");
+            } else {
+                let sides = (subject, &range, &column);
+                self.narrow(sides, comparison, &other, among, &mut text);
+            }
             tests.push(Test::Compare {
                 left: Operand::Fetch(left),
                 comparison,
@@ -413,6 +443,48 @@ impl Planner<'_> {
             Test::All(tests)
         };
         Ok((text.finish(), test))
+    }
+
+    /// Writes what is true of all rows of which a comparison is.
+    fn narrow(
+        &mut self,
+        (subject, range, column): (&Expr, &Range<usize>, &ColumnUse),
+        comparison: Comparison,
+        other: &Other,
+        among: Option<Among>,
+        text: &mut TextBuilder,
+    ) {
+        let others = match other {
+            Other::Column(_, _, named) => narrowed_by(named, comparison),
+            Other::Constant(_) => Vec::new(),
+        };
+        for (n, (name, purpose)) in narrowed_by(column, comparison).into_iter().enumerate() {
+            if n > 0 {
+                text.sql(b" AND ");
+            }
+            let named = self.physical(subject, range, name);
+            named.into_iter().for_each(|piece| text.piece(piece));
+            text.sql(match comparison {
+                Comparison::Less | Comparison::LessOrEqual => b" <= ",
+                Comparison::Greater | Comparison::GreaterOrEqual => b" >= ",
+                Comparison::Equal | Comparison::NotEqual => b" = ",
+            });
+            match other {
+                Other::Column(other, place, _) => {
+                    // columns with the same tokens have the same companions
+                    let name = others.get(n).map_or("", |(name, _)| name);
+                    let named = self.physical(other, place, name);
+                    named.into_iter().for_each(|piece| text.piece(piece));
+                }
+                Other::Constant(source) => {
+                    let mut slot = self.slot(column, purpose, *source);
+                    if let Piece::Slot(slot) = &mut slot {
+                        slot.among = among;
+                    }
+                    text.piece(slot);
+                }
+            }
+        }
     }
 
     /// A leaf that the server decides, in the condition and once more as a fetched column.

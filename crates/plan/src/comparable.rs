@@ -8,9 +8,8 @@ use crate::plan::ColumnUse;
 
 /// The order key column of a column whose order keys are exact.
 pub(crate) fn exact_order(column: &ColumnUse) -> Option<&str> {
-    let c = column.column();
-    let exact = c.sql_type.as_ref()?.order_width()?.exact;
-    if exact { c.ord_name() } else { None }
+    let names = &column.column().protection.as_ref()?.names;
+    names.ord.as_deref().filter(|_| names.exact_order)
 }
 
 /// Why a column cannot be compared by order where the server has to do it alone.
@@ -72,6 +71,7 @@ pub(crate) fn same_tokens(a: &ColumnUse, b: &ColumnUse) -> bool {
     let kind = |c: &ColumnUse| c.column().equality_column().map(|(_, kind)| kind);
     let same_group = p.capabilities.join.is_some()
         && p.capabilities.join == q.capabilities.join
+        && p.capabilities.bits == q.capabilities.bits
         && p.suite == q.suite
         && p.key_id == q.key_id
         && makes_same_tokens(&p.sql_type, &q.sql_type, kind(a));

@@ -12,7 +12,7 @@
 
 pub use onionskin_schema::Comparison;
 
-use crate::plan::{Escape, Piece, ResultItem, Source, Text};
+use crate::plan::{Among, Escape, Piece, ResultItem, Source, Text};
 
 /// Rows are narrowed by the server, finished by the proxy.
 #[derive(Clone, Debug)]
@@ -183,8 +183,8 @@ pub enum Operand {
 /// What it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
-    /// A constant.
-    Constant(Source),
+    /// A constant, and the list or range that it stands in where the kinds of the others matter.
+    Constant(Source, Option<Among>),
     /// A fetched protected column of the same type.
     Fetch(usize),
 }

@@ -258,7 +258,12 @@ impl Planner<'_> {
     /// which forgets their signs beside others. Where the type has digits, it always matters.
     /// `None` where the plan shows that they are of one kind. Those with the word DATE or TIMESTAMP
     /// stand beside their like only.
-    fn among(&self, column: &ColumnUse, list: &[&Expr], range: bool) -> Planned<Option<Among>> {
+    pub(crate) fn among(
+        &self,
+        column: &ColumnUse,
+        list: &[&Expr],
+        range: bool,
+    ) -> Planned<Option<Among>> {
         let is_moment = |e: &&&Expr| matches!(self.constant(e), Some((_, Source::Moment { .. })));
         match list.iter().filter(is_moment).count() {
             0 => Ok(self.among_others(column, list, range)),
@@ -331,7 +336,7 @@ impl Planner<'_> {
 
     /// Refuses a list of numbers and texts for a column that is compared with the ones by number
     /// and with the others by name.
-    fn alike(&self, column: &ColumnUse, list: &[Expr]) -> Planned<()> {
+    pub(crate) fn alike(&self, column: &ColumnUse, list: &[Expr]) -> Planned<()> {
         let mixes = |t: &SqlType| t.is_enumerated() || t.is_bit();
         if !column.column().sql_type.is_some_and(|t| mixes(&t)) {
             return Ok(());

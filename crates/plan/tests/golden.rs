@@ -24,12 +24,13 @@ fn column(name: &str, ty: &str, caps: Option<(&str, u8)>) -> Column {
     let collation = (ty.contains("char") || ty.contains("text")).then_some("utf8mb4_general_ci");
     let sql_type = SqlType::parse(ty, collation).unwrap();
     let protection = caps.map(|(words, id)| {
-        let capabilities = Capabilities {
-            eq: words.contains("eq"),
-            range: words.contains("range"),
-            like: words.contains("like"),
+        let mut capabilities = Capabilities {
             join: words.contains("join").then(|| "group".to_string()),
+            ..Capabilities::default()
         };
+        for word in words.split(' ') {
+            capabilities.take_word(word);
+        }
         let column_id = [id, id, 0, 0];
         Protection {
             sql_type,
@@ -133,6 +134,17 @@ fn fixture() -> Fixture {
                 column("k", "int(11)", Some(("eq range", 0x11))),
                 column("c", "char(120)", Some(("", 0x22))),
                 column("pad", "char(60)", Some(("", 0x33))),
+            ],
+        ),
+        table(
+            "coarse",
+            vec![
+                column("id", "int(11)", None),
+                column("name", "varchar(40)", Some(("eq:6", 0x61))),
+                column("pay", "decimal(10,2)", Some(("eq:5 range:20", 0x62))),
+                column("born", "date", Some(("range:16", 0x63))),
+                column("mail", "varchar(40)", Some(("eq range:24", 0x64))),
+                column("city", "varchar(20)", None),
             ],
         ),
         table(
@@ -271,7 +283,7 @@ fn test(t: &Test) -> String {
                 Operand::Aggregate(at) => format!("@{at}"),
             };
             let right = match right {
-                Compared::Constant(s) => source(*s),
+                Compared::Constant(s, _) => source(*s),
                 Compared::Fetch(at) => format!("#{at}"),
             };
             format!("{left} {comparison:?} {right}")

@@ -128,13 +128,28 @@ pub(crate) fn sealed_expressions(
     let weighed = |e| Failure::refused(&errors::VALUE, format!("{} ({e})", column.name));
     if let Some(name) = &names.eq {
         made.clear();
-        companions::equality_token(cipher, ty, payload, &mut weights, &mut made)
-            .map_err(weighed)?;
+        companions::equality_token(
+            cipher,
+            ty,
+            &column.capabilities,
+            payload,
+            &mut weights,
+            &mut made,
+        )
+        .map_err(weighed)?;
         filling.push((name.clone(), bytes(&made)));
     }
     if let Some(name) = &names.ord {
         made.clear();
-        companions::order_key(cipher, ty, payload, &mut weights, &mut made).map_err(weighed)?;
+        companions::order_key(
+            cipher,
+            ty,
+            &column.capabilities,
+            payload,
+            &mut weights,
+            &mut made,
+        )
+        .map_err(weighed)?;
         filling.push((name.clone(), bytes(&made)));
     }
     if let Some(name) = &names.gram {

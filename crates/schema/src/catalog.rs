@@ -6,11 +6,10 @@ use crate::{
     alias,
     comment::{self, CommentError, MARK},
     ddl::{HELPER_COMMENT, HELPER_PREFIX},
-    ddl::{cell_type, gram_type, order_key_bytes},
+    ddl::{cell_type, gram_type},
     folding::same_name,
     protection::{
-        ENC_SUFFIX, EQUALITY_TOKEN_BYTES, GramForm, PhysicalNames, Protection, Renamed,
-        split_companion, split_enc,
+        ENC_SUFFIX, GramForm, PhysicalNames, Protection, Renamed, split_companion, split_enc,
     },
     quote::text_as_hex_literal,
     set::{self, Members, Whole},
@@ -324,7 +323,11 @@ fn claim_companions(
             }
         }
     }
-    let expected = [(eq, EQUALITY_TOKEN_BYTES), (ord, order_key_bytes(sql_type))];
+    let capabilities = &protection.capabilities;
+    let expected = [
+        (eq, capabilities.equality_bytes()),
+        (ord, capabilities.order_key_bytes(sql_type)),
+    ];
     for (name, bytes) in expected {
         let Some(name) = name else { continue };
         let Some(at) = companions.iter().position(|row| row.column_name == name) else {

@@ -416,20 +416,14 @@ impl Capabilities {
 }
 
 fn capability_words(capabilities: &Capabilities) -> String {
-    let mut words = Vec::new();
-    if capabilities.eq {
-        words.push("eq".to_owned());
-    }
-    if capabilities.range {
-        words.push("range".to_owned());
-    }
-    if capabilities.like {
-        words.push("like".to_owned());
-    }
-    if let Some(group) = &capabilities.join {
-        // The group comes last and may hold any character, commas too.
-        words.push(format!("join={group}"));
-    }
+    let of_group = |group: &String| format!("join={group}");
+    // The group comes last and may hold any character, commas too.
+    let searched = Capabilities {
+        join: None,
+        ..capabilities.clone()
+    };
+    let mut words = searched.list();
+    words.extend(capabilities.join.as_ref().map(of_group));
     words.join(",")
 }
 
@@ -442,11 +436,8 @@ fn parse_capability_words(text: &str) -> Option<Capabilities> {
             break;
         }
         let (word, next) = rest.split_once(',').unwrap_or((rest, ""));
-        match word {
-            "eq" => capabilities.eq = true,
-            "range" => capabilities.range = true,
-            "like" => capabilities.like = true,
-            _ => return None,
+        if !capabilities.take_word(word) {
+            return None;
         }
         rest = next;
     }

@@ -13,8 +13,8 @@ use crate::{
     errors::SchemaError,
     key_actions::KeyActions,
     protection::{
-        CELL_OVERHEAD, Capabilities, EQUALITY_TOKEN_BYTES, GramForm, MAX_IDENTIFIER,
-        ORDER_KEY_BYTES_PER_BYTE, PhysicalNames, split_companion, split_enc,
+        Bits, CELL_OVERHEAD, Capabilities, GramForm, MAX_IDENTIFIER, PhysicalNames,
+        split_companion, split_enc,
     },
     quote::{hex, identifier},
     set::SetMark,
@@ -205,12 +205,29 @@ pub fn check_protectable(column: &NewColumn, family: Family) -> Result<(), Schem
 pub fn possible(capabilities: &Capabilities, sql_type: &SqlType) -> Capabilities {
     let comparable = sql_type.is_comparable();
     let joins = comparable && !sql_type.is_enumerated();
+    let cut = can_be_cut(sql_type);
+    let bits = capabilities.bits;
+    let (eq, range) = (
+        capabilities.eq && comparable && (cut || bits.eq.is_none()),
+        capabilities.range && comparable && (cut || bits.range.is_none()),
+    );
+    let range = range && sql_type.order_width().is_some();
     Capabilities {
-        eq: capabilities.eq && comparable,
-        range: capabilities.range && comparable && sql_type.order_width().is_some(),
+        eq,
+        range,
         like: capabilities.like && has_grams(sql_type),
         join: capabilities.join.clone().filter(|_| joins),
+        bits: Bits {
+            eq: bits.eq.filter(|_| eq),
+            range: bits.range.filter(|_| range),
+        },
     }
+}
+
+/// Whether a column of this type can keep fewer bits of its companions. Members of ENUM and SET,
+/// and BIT, mean one thing as numbers and another as names: the proxy does not compare them.
+fn can_be_cut(sql_type: &SqlType) -> bool {
+    !sql_type.is_enumerated() && !sql_type.is_bit()
 }
 
 fn check_capabilities(
@@ -233,8 +250,17 @@ fn check_capabilities(
         // numbers.
         return Err(not_searchable("join"));
     }
-    if !comparable && capabilities.eq {
+    let bits = capabilities.bits;
+    if !comparable && capabilities.eq || bits.eq.is_some() && !can_be_cut(sql_type) {
         return Err(not_searchable("eq"));
+    }
+    if bits.range.is_some() && !can_be_cut(sql_type) {
+        return Err(not_searchable("range"));
+    }
+    if bits.eq.is_some() && capabilities.join.is_some() {
+        return Err(SchemaError::CoarseGroup {
+            column: name.to_owned(),
+        });
     }
     if !comparable && capabilities.join.is_some() {
         return Err(not_searchable("join"));
@@ -343,19 +369,24 @@ pub fn is_our_constraint(name: &str) -> bool {
         })
 }
 
-/// The column that indexes, unique and primary keys on `column` are built on.
-pub fn index_column_name(column: &Column) -> Result<&str, SchemaError> {
+/// The column that indexes on `column` are built on; those that are unique need one that decides
+/// equality.
+pub fn index_column_name(column: &Column, unique: bool) -> Result<&str, SchemaError> {
     let Some(protection) = &column.protection else {
         return Ok(&column.name);
     };
-    protection
-        .names
-        .equality_column()
+    index_name(&protection.names, unique)
         .filter(|_| can_be_indexed(&protection.sql_type))
-        .map(|(name, _)| name)
         .ok_or_else(|| SchemaError::IndexWithoutCapability {
             column: column.name.clone(),
         })
+}
+
+fn index_name(names: &PhysicalNames, unique: bool) -> Option<&str> {
+    match unique {
+        true => names.equality_column().map(|(name, _)| name),
+        false => names.search_column(),
+    }
 }
 
 /// The servers build no index on `CHAR(0)`.
@@ -365,11 +396,10 @@ fn can_be_indexed(sql_type: &SqlType) -> bool {
 
 impl NewColumn {
     /// [`index_column_name`] for a column that is about to be made.
-    pub fn index_column_name(&self) -> Result<String, SchemaError> {
-        self.names()
-            .equality_column()
+    pub fn index_column_name(&self, unique: bool) -> Result<String, SchemaError> {
+        index_name(&self.names(), unique)
             .filter(|_| can_be_indexed(&self.sql_type))
-            .map(|(name, _)| name.to_owned())
+            .map(str::to_owned)
             .ok_or_else(|| SchemaError::IndexWithoutCapability {
                 column: self.name.clone(),
             })
@@ -517,15 +547,16 @@ impl<'a> Layout<'a> {
     }
 
     fn companion_widths(&self) -> impl Iterator<Item = (&str, u32)> {
+        let capabilities = &self.metadata.capabilities;
         let ord = self
             .names
             .ord
             .as_deref()
-            .map(|name| (name, order_key_bytes(&self.metadata.sql_type)));
+            .map(|name| (name, capabilities.order_key_bytes(&self.metadata.sql_type)));
         self.names
             .eq
             .as_deref()
-            .map(|name| (name, EQUALITY_TOKEN_BYTES))
+            .map(|name| (name, capabilities.equality_bytes()))
             .into_iter()
             .chain(ord)
     }
@@ -596,13 +627,4 @@ pub(crate) fn gram_type(sql_type: &SqlType) -> &'static str {
         0x1_0000..=0xff_ffff => "MEDIUMTEXT",
         _ => "LONGTEXT",
     }
-}
-
-/// Length of an order key; 0 for types that have none.
-pub(crate) fn order_key_bytes(sql_type: &SqlType) -> u32 {
-    sql_type
-        .order_width()
-        .and_then(|width| u32::try_from(width.bytes).ok())
-        .unwrap_or(0)
-        .saturating_mul(ORDER_KEY_BYTES_PER_BYTE)
 }

@@ -53,6 +53,12 @@ pub enum SchemaError {
         /// The capability asked for.
         capability: &'static str,
     },
+    /// `eq:N` beside a group, whose columns are compared by whole tokens.
+    #[error("column '{column}' cannot have eq with fewer bits and be in a group")]
+    CoarseGroup {
+        /// The column.
+        column: String,
+    },
     /// An index on a column that has no companion to build it on.
     #[error("an index on the protected column '{column}' needs the capability eq")]
     IndexWithoutCapability {
@@ -205,11 +211,17 @@ const NOT_SEARCHABLE: ErrorEntry = entry(
     NOT_SUPPORTED.1,
     "use a type and collation whose comparison is known, or seal the column without this capability",
 );
+const COARSE_GROUP: ErrorEntry = entry(
+    "schema-coarse-group",
+    NOT_SUPPORTED.0,
+    NOT_SUPPORTED.1,
+    "leave out the number of bits, or the group",
+);
 const INDEX_WITHOUT_CAPABILITY: ErrorEntry = entry(
     "schema-index-without-capability",
     NOT_SUPPORTED.0,
     NOT_SUPPORTED.1,
-    "give the column the capability eq (or range, for types of fixed width), or leave the index out",
+    "give the column the capability eq (or range, for types of fixed width), with all bits if the index is unique, or leave the index out",
 );
 const NAME_TOO_LONG: ErrorEntry =
     entry("schema-name-too-long", 1059, "42000", "use a shorter name");
@@ -277,6 +289,7 @@ pub const ERRORS: &[ErrorEntry] = &[
     USED_BY_EXPRESSION,
     UNSUPPORTED_TYPE,
     NOT_SEARCHABLE,
+    COARSE_GROUP,
     INDEX_WITHOUT_CAPABILITY,
     NAME_TOO_LONG,
     RESERVED_NAME,
@@ -301,6 +314,7 @@ impl SchemaError {
             Self::UsedByExpression { .. } => &USED_BY_EXPRESSION,
             Self::UnsupportedType { .. } => &UNSUPPORTED_TYPE,
             Self::NotSearchable { .. } => &NOT_SEARCHABLE,
+            Self::CoarseGroup { .. } => &COARSE_GROUP,
             Self::IndexWithoutCapability { .. } => &INDEX_WITHOUT_CAPABILITY,
             Self::NameTooLong { .. } => &NAME_TOO_LONG,
             Self::ReservedName { .. } => &RESERVED_NAME,

@@ -96,7 +96,8 @@ pub use plain_mark::{plain_mark, plain_mark_statement};
 pub use policy::{Policy, PolicyMatch};
 pub use prefix::prefix_comment;
 pub use protection::{
-    CELL_OVERHEAD, Capabilities, GramForm, PhysicalNames, Protection, TokenKind, split_token_name,
+    Bits, CELL_OVERHEAD, Capabilities, GramForm, PhysicalNames, Protection, TokenKind,
+    split_token_name,
 };
 pub use quote::identifier;
 pub use references::mark_references;

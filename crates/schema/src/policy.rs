@@ -92,22 +92,18 @@ impl Policy {
                 }
                 let mut capabilities = Capabilities::default();
                 for word in words {
-                    match word.as_str() {
-                        "eq" => capabilities.eq = true,
-                        "range" => capabilities.range = true,
-                        "like" => capabilities.like = true,
-                        _ => match word.strip_prefix("join:") {
-                            Some(group) if !group.is_empty() && capabilities.join.is_none() => {
-                                capabilities.join = Some(group.to_owned());
-                            }
-                            _ => {
-                                return Err(SchemaError::UnknownCapability {
-                                    pattern: pattern.clone(),
-                                    column: column.clone(),
-                                    word: word.clone(),
-                                });
-                            }
-                        },
+                    match word.strip_prefix("join:") {
+                        Some(group) if !group.is_empty() && capabilities.join.is_none() => {
+                            capabilities.join = Some(group.to_owned());
+                        }
+                        None if capabilities.take_word(word) => {}
+                        _ => {
+                            return Err(SchemaError::UnknownCapability {
+                                pattern: pattern.clone(),
+                                column: column.clone(),
+                                word: word.clone(),
+                            });
+                        }
                     }
                 }
                 columns.push((folded(column), Some(capabilities)));

@@ -1,6 +1,6 @@
 //! How a column is protected, and the names of the physical columns that follow from it.
 
-use onionskin_value::{Family, SqlType};
+use onionskin_value::{Family, OrderWidth, SqlType};
 
 use crate::check::{Check, refused_cell};
 use crate::key_actions::KeyActions;
@@ -12,10 +12,14 @@ use crate::set::Whole;
 pub const CELL_OVERHEAD: u64 = 35;
 
 /// Bytes of an equality token.
-pub(crate) const EQUALITY_TOKEN_BYTES: u32 = 16;
+const EQUALITY_TOKEN_BYTES: u32 = 16;
+
+/// The most bits of an equality token that `eq:N` can ask for. Of more, values would hardly ever
+/// share a token.
+const MOST_TOKEN_BITS: u8 = 32;
 
 /// Bytes of the order key for one byte of input.
-pub(crate) const ORDER_KEY_BYTES_PER_BYTE: u32 = 4;
+const ORDER_KEY_BYTES_PER_BYTE: u32 = 4;
 
 /// The longest identifier servers allow, in characters.
 pub(crate) const MAX_IDENTIFIER: usize = 64;
@@ -26,6 +30,17 @@ pub(crate) const ORD_INFIX: &str = "$ord_";
 pub(crate) const GRAM_INFIX: &str = "$gram_";
 /// Hex digits of the column id that stand at the end of a companion's name.
 pub(crate) const SUFFIX_DIGITS: usize = 4;
+
+/// How many bits of its companions a column keeps, where it does not keep all of them: `eq:N` and
+/// `range:N`. Several values share what is left, so that the server tells them less well apart. It
+/// finds candidates, and the proxy decides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Bits {
+    /// Of equality tokens.
+    pub eq: Option<u8>,
+    /// Of the order bytes that order keys are made of.
+    pub range: Option<u8>,
+}
 
 /// What the server can do with a column without being able to open it. Each one tells the server
 /// something.
@@ -39,6 +54,8 @@ pub struct Capabilities {
     pub like: bool,
     /// Name of a group of columns whose tokens are comparable with each other.
     pub join: Option<String>,
+    /// What of `eq` and `range` is less than all.
+    pub bits: Bits,
 }
 
 /// How the names of the groups begin that keys are in by themselves.
@@ -69,6 +86,75 @@ impl Capabilities {
         self.join.as_deref().is_some_and(is_key_group)
     }
 
+    /// Takes in a word of the configuration other than that of a group: `eq`, `eq:N`, `range`,
+    /// `range:N` or `like`. False if it is none, or a second word of one kind.
+    pub fn take_word(&mut self, word: &str) -> bool {
+        let (kind, bits) = match word.split_once(':') {
+            None => (word, None),
+            Some((kind, digits)) => match bits_of(digits) {
+                Some(bits) => (kind, Some(bits)),
+                None => return false,
+            },
+        };
+        let (has, kept) = match kind {
+            "eq" if bits.is_none_or(|n| n <= MOST_TOKEN_BITS) => (&mut self.eq, &mut self.bits.eq),
+            "range" if bits.is_none_or(|n| n < 128) => (&mut self.range, &mut self.bits.range),
+            "like" if bits.is_none() => {
+                self.like = true;
+                return true;
+            }
+            _ => return false,
+        };
+        let is_another = *has && *kept != bits;
+        (*has, *kept) = (true, bits);
+        !is_another
+    }
+
+    /// The order keys that a column of this type has with these capabilities.
+    pub fn order_width(&self, sql_type: &SqlType) -> Option<OrderWidth> {
+        Some(match self.order_bits(sql_type) {
+            None => sql_type.order_width()?,
+            Some(bits) => OrderWidth {
+                bytes: bits.div_ceil(8),
+                exact: false,
+                invertible: false,
+            },
+        })
+    }
+
+    /// How many bits of such a type's order bytes order keys are made of; `None` for all.
+    pub fn order_bits(&self, sql_type: &SqlType) -> Option<usize> {
+        let all = sql_type.order_width()?.bytes * 8;
+        self.bits.range.map(usize::from).filter(|bits| *bits < all)
+    }
+
+    /// Whether the server sees exactly which rows are equal, by tokens.
+    pub fn has_whole_tokens(&self) -> bool {
+        self.eq && self.bits.eq.is_none()
+    }
+
+    /// How many bits of an equality token are kept; `None` for all. Columns of a group keep all.
+    pub fn token_bits(&self) -> Option<u8> {
+        self.bits.eq.filter(|_| self.join.is_none())
+    }
+
+    /// Bytes of the column with equality tokens. Tokens of N bits have a bit more in front of them,
+    /// so that none is zero.
+    pub(crate) fn equality_bytes(&self) -> u32 {
+        match self.token_bits() {
+            Some(bits) => u32::from(bits) / 8 + 1,
+            None => EQUALITY_TOKEN_BYTES,
+        }
+    }
+
+    /// Bytes of the column with order keys; 0 for types that have none.
+    pub(crate) fn order_key_bytes(&self, sql_type: &SqlType) -> u32 {
+        self.order_width(sql_type)
+            .and_then(|width| u32::try_from(width.bytes).ok())
+            .unwrap_or(0)
+            .saturating_mul(ORDER_KEY_BYTES_PER_BYTE)
+    }
+
     /// As they stand in `ENCRYPTED FOR (…)`.
     pub fn words(&self) -> String {
         self.listed(identifier).join(", ")
@@ -81,8 +167,8 @@ impl Capabilities {
 
     fn listed(&self, group: impl Fn(&str) -> String) -> Vec<String> {
         let mut words = Vec::new();
-        words.extend(self.eq.then(|| "eq".to_owned()));
-        words.extend(self.range.then(|| "range".to_owned()));
+        words.extend(self.eq.then(|| with_bits("eq", self.bits.eq)));
+        words.extend(self.range.then(|| with_bits("range", self.bits.range)));
         words.extend(self.like.then(|| "like".to_owned()));
         words.extend(self.join.iter().map(|g| format!("join:{}", group(g))));
         words
@@ -90,8 +176,18 @@ impl Capabilities {
 
     /// Whether they tell the server nothing that `allowed` do not tell.
     pub fn show_no_more_than(&self, allowed: &Self) -> bool {
-        (!self.eq || allowed.searchable())
-            && (!self.range || allowed.range)
+        let shown = |has: bool, bits: Option<u8>| has.then(|| bits.unwrap_or(u8::MAX));
+        let eq = shown(self.eq, self.bits.eq);
+        let range = shown(self.range, self.bits.range);
+        let coarse = allowed.bits.eq.is_some() || allowed.bits.range.is_some();
+        let tells_equality = match coarse {
+            false => allowed.searchable(),
+            true => allowed.like || allowed.join.is_some(),
+        };
+        (eq <= shown(allowed.eq, allowed.bits.eq)
+            || tells_equality
+            || allowed.range && allowed.bits.range.is_none())
+            && range <= shown(allowed.range, allowed.bits.range)
             && (!self.like || allowed.like)
             && (self.join.is_none() || self.join == allowed.join || self.joins_key() && allowed.eq)
     }
@@ -99,6 +195,18 @@ impl Capabilities {
     /// Whether the server can search the column at all.
     pub fn searchable(&self) -> bool {
         self.eq || self.range || self.like || self.join.is_some()
+    }
+}
+
+fn bits_of(digits: &str) -> Option<u8> {
+    let is_plain = digits.bytes().all(|c| c.is_ascii_digit()) && !digits.starts_with('0');
+    digits.parse().ok().filter(|_| is_plain)
+}
+
+fn with_bits(word: &str, bits: Option<u8>) -> String {
+    match bits {
+        Some(bits) => format!("{word}:{bits}"),
+        None => word.to_owned(),
     }
 }
 
@@ -150,6 +258,8 @@ pub struct PhysicalNames {
     pub gram: Option<String>,
     /// Whether the order key covers the whole value, so that it answers equality as well.
     pub exact_order: bool,
+    /// Whether only equal values have the same equality token.
+    pub exact_equality: bool,
     /// Of a view's column that the table calls otherwise.
     pub renamed: Option<Renamed>,
 }
@@ -173,8 +283,8 @@ impl PhysicalNames {
     ) -> Self {
         let mut digits = hex(&column_id);
         digits.truncate(SUFFIX_DIGITS);
-        let exact_order =
-            capabilities.range && sql_type.order_width().is_some_and(|width| width.exact);
+        let width = capabilities.order_width(sql_type);
+        let exact_order = capabilities.range && width.is_some_and(|width| width.exact);
         // The group of a key adds no companion: order keys that cover the value are compared, too.
         let joins = capabilities.join.is_some() && !capabilities.joins_key();
         let eq = joins || (capabilities.eq && !exact_order);
@@ -188,6 +298,7 @@ impl PhysicalNames {
                 .like
                 .then(|| format!("{name}{GRAM_INFIX}{digits}")),
             exact_order,
+            exact_equality: capabilities.token_bits().is_none(),
             renamed: None,
         }
     }
@@ -202,9 +313,16 @@ impl PhysicalNames {
     pub fn equality_column(&self) -> Option<(&str, TokenKind)> {
         match (&self.ord, &self.eq) {
             (Some(ord), _) if self.exact_order => Some((ord, TokenKind::Order)),
-            (_, Some(eq)) => Some((eq, TokenKind::Equality)),
+            (_, Some(eq)) if self.exact_equality => Some((eq, TokenKind::Equality)),
             _ => None,
         }
+    }
+
+    /// The column that an index which is not unique is built on: that of equality, or else the one
+    /// by which the server finds candidates.
+    pub fn search_column(&self) -> Option<&str> {
+        let decides = self.equality_column().map(|(name, _)| name);
+        decides.or(self.ord.as_deref()).or(self.eq.as_deref())
     }
 
     /// The companions.

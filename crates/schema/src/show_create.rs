@@ -569,7 +569,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        protection::{Capabilities, GramForm, PhysicalNames, Protection},
+        protection::{Bits, Capabilities, GramForm, PhysicalNames, Protection},
         set::Whole,
         table::KeyRole,
     };
@@ -581,6 +581,7 @@ mod tests {
             range: false,
             like: false,
             join: Some("people".into()),
+            bits: Bits::default(),
         };
         let column_id = [0x1a, 0x2b, 0, 0];
         Table {

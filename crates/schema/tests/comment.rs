@@ -3,7 +3,7 @@
 mod support;
 
 use onionskin_schema::{
-    Capabilities, Check, CheckConstant, ColumnMetadata, CommentError, Comparison, Condition,
+    Bits, Capabilities, Check, CheckConstant, ColumnMetadata, CommentError, Comparison, Condition,
     DefaultLiteral, SchemaError, SetMark,
     comment::{MAX_COMMENT, decode, encode},
     time_fraction,
@@ -71,6 +71,7 @@ fn metadata() -> impl Strategy<Value = ColumnMetadata> {
             range,
             like,
             join,
+            bits: Bits::default(),
         },
     );
     (
@@ -191,6 +192,7 @@ fn sample() -> ColumnMetadata {
             range: false,
             like: false,
             join: Some("people".into()),
+            bits: Bits::default(),
         },
         without_grams: false,
         actions: Default::default(),

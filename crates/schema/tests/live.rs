@@ -273,7 +273,7 @@ fn altering_the_physical_table_alters_the_logical_one() {
             conn,
             "CREATE TABLE os_logical.t (a int NOT NULL, id int, KEY k (a))",
         );
-        let index = first.index_column_name().expect("eq");
+        let index = first.index_column_name(true).expect("eq");
         run(
             conn,
             &format!(

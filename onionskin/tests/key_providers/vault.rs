@@ -1,6 +1,5 @@
 //! A real OpenBao behind TLS, with its keys on a disk: logins, refusals, and what is said of each.
 
-
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 use super::outages::http;

@@ -97,9 +97,7 @@ impl S3 {
             Which::SeaweedFs => vec![self.filer, self.port],
             Which::Moto => vec![self.port],
         };
-        ports
-            .iter()
-            .all(|port| is_listening(*port))
+        ports.iter().all(|port| is_listening(*port))
     }
 
     pub fn endpoint(&self) -> String {

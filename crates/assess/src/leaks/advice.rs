@@ -50,19 +50,38 @@ pub fn gain(best: f64, blind: f64) -> f64 {
     }
 }
 
-/// What to do, from the risks of all capabilities of a column that were attacked.
-pub fn advice(capability: Capability, risks: &[(Capability, Risk)]) -> String {
-    let of = |wanted: Capability| {
-        let found = risks.iter().find(|(capability, _)| *capability == wanted);
-        found.map(|(_, risk)| *risk)
-    };
-    let risk = of(capability).unwrap_or(Risk::Little);
-    let is_weaker = |weaker: Capability| of(weaker).is_some_and(|found| found < risk);
+/// What came of a capability.
+#[derive(Clone, Copy, Debug)]
+pub struct Judged {
+    /// Which one.
+    pub capability: Capability,
+    /// How bad it is.
+    pub risk: Risk,
+    /// See [`Figures::beside`](super::Figures::beside).
+    pub beside: f64,
+}
+
+/// What to do, from all capabilities of a column that were attacked.
+pub fn advice(capability: Capability, judged: &[Judged]) -> String {
+    let of = |wanted: Capability| judged.iter().find(|j| j.capability == wanted);
+    let risk = of(capability).map_or(Risk::Little, |j| j.risk);
+    let is_weaker = |weaker: Capability| of(weaker).is_some_and(|found| found.risk < risk);
+    // of those that tell least, the one with the most bits reads least beside what it looks for
+    let fewer = judged.iter().filter(|j| {
+        j.capability != capability && j.capability.whole() == capability && j.risk < risk
+    });
+    let fewer = fewer.min_by_key(|j| (j.risk, std::cmp::Reverse(j.capability)));
     match (capability, risk) {
         (_, Risk::Little) => "keep it, as far as these attacks and this knowledge go".into(),
         (Capability::Sealed, _) => {
             "the length alone tells: pad the values in the application, or use a type of one length".into()
         }
+        _ if let Some(fewer) = fewer => format!(
+            "weaken it: {} tells {}, and a search reads {:.0} rows beside its own",
+            fewer.capability.word(),
+            fewer.risk.word(),
+            fewer.beside
+        ),
         (Capability::Range, _) if is_weaker(Capability::Eq) => {
             "weaken it: eq tells less; let the proxy finish ranges over rows that other columns narrow".into()
         }
@@ -93,11 +112,25 @@ mod tests {
 
     #[test]
     fn a_weaker_capability_is_proposed_where_it_tells_less() {
-        use Capability::{Eq, Range, Sealed};
-        let range = |eq| advice(Range, &[(Eq, eq), (Range, Risk::Much)]);
+        use Capability::{CoarseRange, Eq, Range, Sealed};
+        let judged = |capability, risk| Judged {
+            capability,
+            risk,
+            beside: 41.5,
+        };
+        let range = |eq| advice(Range, &[judged(Eq, eq), judged(Range, Risk::Much)]);
         assert!(range(Risk::Little).starts_with("weaken it: eq"));
         assert!(range(Risk::Much).starts_with("drop it"));
-        assert!(advice(Eq, &[(Eq, Risk::Little)]).starts_with("keep it"));
-        assert!(advice(Sealed, &[(Sealed, Risk::Much)]).contains("pad"));
+        assert!(advice(Eq, &[judged(Eq, Risk::Little)]).starts_with("keep it"));
+        assert!(advice(Sealed, &[judged(Sealed, Risk::Much)]).contains("pad"));
+        let coarse = [
+            judged(Eq, Risk::Little),
+            judged(CoarseRange(8), Risk::Little),
+            judged(CoarseRange(12), Risk::Little),
+            judged(CoarseRange(16), Risk::Some),
+            judged(Range, Risk::Much),
+        ];
+        assert!(advice(Range, &coarse).starts_with("weaken it: range:12 tells little"));
+        assert!(advice(CoarseRange(16), &coarse).starts_with("drop it if"));
     }
 }

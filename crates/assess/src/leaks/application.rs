@@ -7,9 +7,10 @@ use onionskin_schema::{TableName, folded, identifier, same_name, split_token_nam
 use onionskin_value::Family;
 
 use super::{
-    advice::{self, Risk},
+    advice::{self, Judged, Risk},
     auxiliary::ValuesFile,
     capability::Capability,
+    coarse,
     company::{self, Link},
     play::{self, Outcome},
     report::{Attack, ColumnLeak, LeaksReport},
@@ -209,7 +210,7 @@ impl View<'_> {
         }
         let ty = column.ty.ok_or("its type is not understood")?;
         let possible = Capability::of_type(&ty);
-        if let Some(other) = wanted.iter().find(|w| !possible.contains(w)) {
+        if let Some(other) = wanted.iter().find(|w| !w.can_be_had(&ty)) {
             return Err(format!(
                 "its type has nothing to attack for {}",
                 other.word()
@@ -218,10 +219,12 @@ impl View<'_> {
         match (possible.is_empty(), wanted.is_empty()) {
             (true, _) => Err("its type has nothing to attack".into()),
             (_, true) => Ok(possible),
-            (_, false) => Ok(possible
-                .into_iter()
-                .filter(|c| wanted.contains(c))
-                .collect()),
+            (_, false) => {
+                let mut wanted = wanted;
+                wanted.sort_unstable();
+                wanted.dedup();
+                Ok(wanted)
+            }
         }
     }
 
@@ -350,24 +353,52 @@ impl View<'_> {
     }
 
     fn attack_column(&mut self, table: &str, column: &ColumnRows, splits: &[Split]) {
-        let mut leaks = Vec::new();
+        let mut leaks: Vec<ColumnLeak> = Vec::new();
+        let mut coarser = Vec::new();
+        let is_chosen = column.capabilities.iter().any(|c| *c != c.whole());
         for capability in &column.capabilities {
-            match play::play(column, *capability, splits) {
-                Ok(outcome) => leaks.push(leak(table, column, *capability, outcome)),
-                Err(error) => {
-                    let name = format!("{table}.{} ({})", column.name, capability.word());
-                    self.leave_out(&name, &error.to_string());
-                }
+            self.play(table, column, *capability, splits, &mut leaks);
+            // where all bits tell something, fewer may tell less
+            let tells = leaks.last().is_some_and(|leak| {
+                leak.capability == *capability && leak.risk > Some(Risk::Little)
+            });
+            if tells && !is_chosen {
+                coarser.extend(coarse::fewer_bits(*capability, &column.dictionary));
             }
         }
-        let risks: Vec<(Capability, Risk)> = leaks
-            .iter()
-            .filter_map(|leak| Some((leak.capability, leak.risk?)))
-            .collect();
+        for capability in coarser {
+            self.play(table, column, capability, splits, &mut leaks);
+        }
+        leaks.sort_by_key(|leak| leak.capability);
+        let judged = |leak: &ColumnLeak| {
+            Some(Judged {
+                capability: leak.capability,
+                risk: leak.risk?,
+                beside: leak.figures.beside.unwrap_or(0.0),
+            })
+        };
+        let risks: Vec<Judged> = leaks.iter().filter_map(judged).collect();
         for leak in &mut leaks {
             leak.advice = Some(advice::advice(leak.capability, &risks));
         }
         self.report.columns.extend(leaks);
+    }
+
+    fn play(
+        &mut self,
+        table: &str,
+        column: &ColumnRows,
+        capability: Capability,
+        splits: &[Split],
+        leaks: &mut Vec<ColumnLeak>,
+    ) {
+        match play::play(column, capability, splits) {
+            Ok(outcome) => leaks.push(leak(table, column, capability, outcome)),
+            Err(error) => {
+                let name = format!("{table}.{} ({})", column.name, capability.word());
+                self.leave_out(&name, &error.to_string());
+            }
+        }
     }
 
     fn links(&mut self, tables: &[Shown], kept: &[Kept]) {

@@ -18,7 +18,8 @@ pub struct Figures {
     /// as stand-ins tell values apart.
     pub bits: f64,
     /// Bits of it that are left to somebody who knows exactly how frequent each value is: stand-ins
-    /// that look alike are not told apart. `None` where stand-ins are no values.
+    /// that look alike are not told apart, nor values that share one. `None` where stand-ins are no
+    /// values.
     pub bits_left: Option<f64>,
     /// The share of rows whose stand-in looks like no other one.
     pub alone: f64,
@@ -30,6 +31,8 @@ pub struct Figures {
     pub apart: Option<f64>,
     /// The share of rows of which all attacks guess the same, where there are several.
     pub agree: Option<f64>,
+    /// With fewer bits: how many rows a search for a value returns beside those that have it.
+    pub beside: Option<f64>,
 }
 
 /// The entropy of a histogram, in bits.
@@ -82,7 +85,7 @@ impl Figures {
         let look = |at: usize| -> (u64, u32, usize) {
             let token = &seen.tokens[at];
             match capability {
-                Capability::Range => (at as u64, 0, 0),
+                Capability::Range | Capability::CoarseRange(_) => (at as u64, 0, 0),
                 Capability::Like => (token.rows, token.length, words(&token.bytes)),
                 _ => (token.rows, token.length, 0),
             }

@@ -33,7 +33,7 @@ pub fn guesses(
     };
     Ok(match capability {
         Capability::Sealed => vec![("length", by_length(seen, known))],
-        Capability::Eq => {
+        Capability::Eq | Capability::CoarseEq(_) => {
             let rank = frequency::by_rank(&seen.counts(), &known.counts());
             let mut found = vec![("frequency", classes(rank))];
             if dictionary.sql_type().payload_fixed().is_none() {
@@ -64,7 +64,10 @@ pub fn guesses(
             );
             vec![("whole texts", classes(within))]
         }
-        Capability::Range => by_order(seen, &known.ordered(dictionary)?),
+        Capability::Range | Capability::CoarseRange(_) => {
+            let ordered = known.ordered(dictionary, capability)?;
+            by_order(seen, &ordered, has_digits(capability, dictionary))
+        }
     })
 }
 
@@ -77,7 +80,16 @@ fn by_length(seen: &Seen, known: &Known) -> Vec<Option<Class>> {
         .collect()
 }
 
-fn by_order(seen: &Seen, known: &[Ordered]) -> Vec<Named> {
+/// Whether stand-ins are order keys and nothing else, whose digits can be looked at.
+pub fn has_digits(capability: Capability, dictionary: &Dictionary) -> bool {
+    match capability {
+        Capability::Range => true,
+        Capability::CoarseRange(_) => dictionary.sql_type().payload_fixed().is_some(),
+        _ => false,
+    }
+}
+
+fn by_order(seen: &Seen, known: &[Ordered], has_digits: bool) -> Vec<Named> {
     let classes = |guesses: Guesses| -> Vec<Option<Class>> {
         let class = |place: Option<usize>| place.map(|place| known[place].class);
         guesses.into_iter().map(class).collect()
@@ -91,6 +103,9 @@ fn by_order(seen: &Seen, known: &[Ordered]) -> Vec<Named> {
     found.push(("cumulative", classes(order::cumulative(&counts, &of_known))));
     if let Some(likeliest) = order::likeliest(&counts, &of_known) {
         found.push(("likelihood", classes(likeliest)));
+    }
+    if !has_digits {
+        return found;
     }
     let expected = expected(known);
     let guessed = digits::guess_digits(&keys(seen), &counts, &expected);

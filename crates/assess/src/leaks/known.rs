@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
-use onionskin_value::{GRAM_BYTES, WeightError, grams, order_bytes};
+use onionskin_physical::companions::order_source;
+use onionskin_value::{GRAM_BYTES, WeightError, grams};
 
 use super::{
+    capability::Capability,
     dictionary::{Class, Dictionary, Payload},
-    scheme::sealed_length,
+    scheme::{put_length, sealed_length},
 };
 
 /// A value that is known.
@@ -78,13 +80,20 @@ impl Known {
         self.values.iter().map(|value| value.length).collect()
     }
 
-    /// By what their order keys are made of, ascending.
-    pub fn ordered(&self, dictionary: &Dictionary) -> Result<Vec<Ordered>, WeightError> {
+    /// By what their order keys are made of under a capability, ascending. Where keys have fewer
+    /// bits, anybody can tell which values share one.
+    pub fn ordered(
+        &self,
+        dictionary: &Dictionary,
+        capability: Capability,
+    ) -> Result<Vec<Ordered>, WeightError> {
+        let capabilities = capability.capabilities();
         let mut all = Vec::with_capacity(self.values.len());
         for value in &self.values {
             let mut bytes = Vec::new();
             let payload = dictionary.payload(value.payload);
-            order_bytes(dictionary.sql_type(), payload, &mut bytes)?;
+            order_source(dictionary.sql_type(), &capabilities, payload, &mut bytes)?;
+            put_length(capability, value.length, &mut bytes);
             all.push(Ordered {
                 bytes,
                 class: value.class,

@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `application`, `server_view` | the two views: read, attack, tell |
 //! | `source` | reads tables, at a pace |
-//! | `selection`, [`capability`] | what is attacked |
+//! | `selection`, [`capability`], `coarse` | what is attacked |
 //! | `dictionary`, `rows` | values in memory, each once |
 //! | `auxiliary`, [`known`] | what an attacker knows |
 //! | `scheme`, [`seen`] | what the server sees, made as the real scheme makes it |
@@ -31,6 +31,7 @@ mod application;
 pub mod attacks;
 mod auxiliary;
 pub mod capability;
+mod coarse;
 mod company;
 pub mod dictionary;
 mod figures;

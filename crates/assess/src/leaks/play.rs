@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use onionskin_physical::companions::order_source;
 use onionskin_value::WeightError;
 use rand::{SeedableRng, rngs::StdRng};
 
@@ -9,7 +10,7 @@ use super::{
     attacks::{digits, grams},
     capability::Capability,
     dictionary::Payload,
-    figures::{Figures, apart},
+    figures::{Figures, apart, entropy},
     guessing,
     known::{Gram, Known, grams_of},
     rows::{ColumnRows, Knowledge, NONE, Split},
@@ -71,6 +72,12 @@ pub fn play(
     let whole = column.rows.iter().copied().filter(|p| *p != NONE);
     let whole = scheme.make(capability, dictionary, whole)?;
     outcome.figures = Figures::of(capability, &whole.seen);
+    if capability != capability.whole() {
+        let rows = column.rows.iter().copied().filter(|p| *p != NONE);
+        outcome.figures.beside = Some(scheme.beside(capability, dictionary, rows)?);
+        let left = outcome.figures.bits_left.get_or_insert_default();
+        *left += shared_bits(&whole);
+    }
     for (seed, split) in (0..).zip(splits) {
         let scheme = Scheme::drawn(&mut seeded(seed));
         let made = scheme.make(capability, dictionary, column.targets(split))?;
@@ -88,8 +95,8 @@ pub fn play(
             outcome.tally(attack).count(&made, &guesses, dictionary);
         }
         match capability {
-            Capability::Range => {
-                let share = digits_read(column, &made, &known)?;
+            _ if guessing::has_digits(capability, dictionary) => {
+                let share = digits_read(column, capability, &made, &known)?;
                 outcome.tally("digits").parts.push(share);
             }
             Capability::Like => {
@@ -105,10 +112,27 @@ pub fn play(
     Ok(outcome)
 }
 
+/// The bits of a row's value that a stand-in which several values share does not tell, on average.
+fn shared_bits(made: &Made) -> f64 {
+    let of = |classes: &Vec<(_, u64)>| -> (f64, f64) {
+        let counts: Vec<f64> = classes.iter().map(|(_, rows)| *rows as f64).collect();
+        (counts.iter().sum(), entropy(&counts))
+    };
+    let each: Vec<(f64, f64)> = made.truth.iter().map(of).collect();
+    let all: f64 = each.iter().map(|(rows, _)| rows).sum();
+    each.iter().map(|(rows, bits)| rows * bits).sum::<f64>() / all.max(1.0)
+}
+
 /// The share of digits of all rows' keys that are guessed right.
-fn digits_read(column: &ColumnRows, made: &Made, known: &Known) -> Result<f64, WeightError> {
+fn digits_read(
+    column: &ColumnRows,
+    capability: Capability,
+    made: &Made,
+    known: &Known,
+) -> Result<f64, WeightError> {
     let dictionary = &column.dictionary;
-    let expected = guessing::expected(&known.ordered(dictionary)?);
+    let capabilities = capability.capabilities();
+    let expected = guessing::expected(&known.ordered(dictionary, capability)?);
     let counts = made.seen.counts();
     let guessed = digits::guess_digits(&guessing::keys(&made.seen), &counts, &expected);
     let (mut all, mut right) = (0.0, 0.0);
@@ -118,7 +142,7 @@ fn digits_read(column: &ColumnRows, made: &Made, known: &Known) -> Result<f64, W
         };
         let mut bytes = Vec::new();
         let payload = dictionary.first_of(*class);
-        onionskin_value::order_bytes(dictionary.sql_type(), payload, &mut bytes)?;
+        order_source(dictionary.sql_type(), &capabilities, payload, &mut bytes)?;
         let truth = digits::digits(&bytes);
         all += truth.len() as f64 * rows;
         right += truth.iter().zip(guess).filter(|(t, g)| t == g).count() as f64 * rows;

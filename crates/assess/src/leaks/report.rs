@@ -158,7 +158,7 @@ impl LeaksReport {
             let of = |spread: Option<&Spread>| spread.map_or_else(String::new, Spread::shown);
             vec![
                 leak.name(),
-                leak.capability.word().into(),
+                leak.capability.word(),
                 leak.risk.map_or("", Risk::word).into(),
                 of(best.map(|b| &b.rows)),
                 of(best.map(|b| &b.values)),
@@ -186,7 +186,7 @@ impl LeaksReport {
                 let parts = attack.parts.as_ref();
                 vec![
                     leak.name(),
-                    leak.capability.word().into(),
+                    leak.capability.word(),
                     attack.attack.clone(),
                     attack.rows.shown(),
                     attack.values.shown(),
@@ -211,7 +211,7 @@ impl LeaksReport {
             let or_none = |share: Option<f64>| share.map_or_else(String::new, percent);
             vec![
                 leak.name(),
-                leak.capability.word().into(),
+                leak.capability.word(),
                 figures.rows.to_string(),
                 figures.tokens.to_string(),
                 bits(figures.bits),
@@ -222,6 +222,9 @@ impl LeaksReport {
                 }),
                 or_none(figures.apart),
                 or_none(figures.agree),
+                figures
+                    .beside
+                    .map_or_else(String::new, |rows| format!("{rows:.0}")),
             ]
         };
         Section {
@@ -241,6 +244,7 @@ impl LeaksReport {
                     "bits of keys left",
                     "apart from what is known",
                     "attacks agree",
+                    "rows read beside",
                 ],
                 self.columns.iter().map(row).collect(),
             ),
@@ -253,7 +257,7 @@ impl LeaksReport {
             leak.classes.iter().map(|class| {
                 vec![
                     leak.name(),
-                    leak.capability.word().into(),
+                    leak.capability.word(),
                     class.by.clone(),
                     class.class.clone(),
                     percent(class.rows),

@@ -60,6 +60,7 @@ impl Scheme {
         for (number, rows) in of {
             let mut bytes = Vec::new();
             self.stand_in(capability, dictionary, number, &mut scratch, &mut bytes)?;
+            put_length(capability, sealed_length(dictionary, number), &mut bytes);
             counting.add(&bytes, sealed_length(dictionary, number), rows);
             let classes = truth.entry(bytes).or_default();
             *classes.entry(dictionary.class(number)).or_default() += rows;
@@ -75,6 +76,33 @@ impl Scheme {
         Ok(Made { seen, truth })
     }
 
+    /// How many rows a search for a value returns beside those that have it: on average over the
+    /// rows, if each row's value is looked for once.
+    pub fn beside(
+        &self,
+        capability: Capability,
+        dictionary: &Dictionary,
+        rows: impl Iterator<Item = Payload>,
+    ) -> Result<f64, WeightError> {
+        let mut of_classes: HashMap<Class, (Payload, f64)> = HashMap::new();
+        for payload in rows {
+            let class = dictionary.class(payload);
+            of_classes.entry(class).or_insert((payload, 0.0)).1 += 1.0;
+        }
+        let mut of_tokens: HashMap<Vec<u8>, f64> = HashMap::new();
+        let mut scratch = Vec::new();
+        for (payload, rows) in of_classes.values() {
+            let mut bytes = Vec::new();
+            self.stand_in(capability, dictionary, *payload, &mut scratch, &mut bytes)?;
+            *of_tokens.entry(bytes).or_default() += rows;
+        }
+        let squares = |rows: &mut dyn Iterator<Item = f64>| rows.map(|n| n * n).sum::<f64>();
+        let all: f64 = of_tokens.values().sum();
+        let returned = squares(&mut of_tokens.values().copied());
+        let wanted = squares(&mut of_classes.values().map(|(_, rows)| *rows));
+        Ok((returned - wanted) / all.max(1.0))
+    }
+
     fn stand_in(
         &self,
         capability: Capability,
@@ -84,15 +112,18 @@ impl Scheme {
         out: &mut Vec<u8>,
     ) -> Result<(), WeightError> {
         let (ty, payload) = (dictionary.sql_type(), dictionary.payload(number));
+        let capabilities = &capability.capabilities();
         match capability {
             // sealed cells differ, their lengths do not
             Capability::Sealed => {
                 out.extend_from_slice(&sealed_length(dictionary, number).to_be_bytes())
             }
-            Capability::Eq => {
-                companions::equality_token(&self.cipher, ty, payload, scratch, out)?;
+            Capability::Eq | Capability::CoarseEq(_) => {
+                companions::equality_token(&self.cipher, ty, capabilities, payload, scratch, out)?;
             }
-            Capability::Range => companions::order_key(&self.cipher, ty, payload, scratch, out)?,
+            Capability::Range | Capability::CoarseRange(_) => {
+                companions::order_key(&self.cipher, ty, capabilities, payload, scratch, out)?;
+            }
             Capability::Like => companions::gram_tokens(
                 &self.cipher,
                 ty,
@@ -108,6 +139,14 @@ impl Scheme {
     /// The number by which gram tokens are told apart, of a gram.
     pub fn gram(&self, gram: &[u8; onionskin_value::GRAM_BYTES]) -> [u8; 6] {
         self.cipher.gram_token(gram).word()
+    }
+}
+
+/// Values that share a token or a key are told apart by the length of their cells, where lengths
+/// differ: then the two together are the stand-in.
+pub fn put_length(capability: Capability, length: u32, bytes: &mut Vec<u8>) {
+    if capability != capability.whole() && length > 0 {
+        bytes.extend_from_slice(&length.to_be_bytes());
     }
 }
 

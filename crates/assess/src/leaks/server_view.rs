@@ -17,6 +17,7 @@ use super::{
     known::Known,
     report::{ColumnLeak, LeaksReport},
     request::{Auxiliary, Request},
+    scheme::put_length,
     seen::{Counting, Seen},
     selection::Selection,
     source::{self, Load},
@@ -158,7 +159,9 @@ fn physical<'a>(table: &'a Table, selection: &Selection) -> Vec<Physical<'a>> {
             (Capability::Range, names.ord.as_deref()),
         ];
         for (capability, name) in stand_ins {
-            if let Some(name) = name.filter(|_| wanted.is_empty() || wanted.contains(&capability)) {
+            let capability = capability.of_bits(protection.capabilities.bits);
+            let is_wanted = wanted.iter().any(|w| w.whole() == capability.whole());
+            if let Some(name) = name.filter(|_| wanted.is_empty() || is_wanted) {
                 found.push(Physical {
                     column: &column.name,
                     type_text: &column.type_text,
@@ -222,7 +225,9 @@ fn read(
                 let is_fixed = column.protection.sql_type.payload_fixed().is_some();
                 let length = str::from_utf8(length).ok().and_then(|l| l.parse().ok());
                 let length = length.filter(|_| !is_fixed).unwrap_or(0);
-                counting.add(&stored(column.capability, stand_in), length, 1);
+                let mut bytes = stored(column.capability, stand_in);
+                put_length(column.capability, length, &mut bytes);
+                counting.add(&bytes, length, 1);
             }
         }
     })?;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onionskin_plan::LexMode;
 use onionskin_plan::lex::{TokenKind, tokens};
-use onionskin_schema::{Capabilities, Policy, folded, possible};
+use onionskin_schema::{Bits, Capabilities, Policy, folded, possible};
 
 use super::asked::Shape;
 use super::columns::join;
@@ -339,6 +339,7 @@ impl<'j, 's> Search<'j, 's> {
                 continue;
             };
             let all = Capabilities {
+                bits: Bits::default(),
                 eq: true,
                 range: true,
                 like: self.judge.keeps_grams(),

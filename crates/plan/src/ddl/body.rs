@@ -220,7 +220,8 @@ impl<'a> Body<'a> {
             let is_own = self.own_keys.iter().any(|(_, key)| *key == index);
             let column = &mut self.columns[index];
             let is_key = is_own || in_keys.iter().any(|name| same_name(name, &column.name));
-            let has_tokens = column.capabilities.eq && !column.sql_type.is_enumerated();
+            let has_tokens =
+                column.capabilities.has_whole_tokens() && !column.sql_type.is_enumerated();
             if is_key && has_tokens && column.capabilities.join.is_none() {
                 column.capabilities.join = Some(Capabilities::new_key_group(index));
             }
@@ -397,7 +398,8 @@ impl<'a> Body<'a> {
     ) -> Planned<()> {
         for (key, _) in self.own_keys.iter().filter(|(_, of)| *of == index) {
             let column = &self.columns[index];
-            column.index_column_name().map_err(|e| schema_refusal(&e))?;
+            let name = column.index_column_name(true);
+            name.map_err(|e| schema_refusal(&e))?;
             match key {
                 OwnKey::Primary => out.sql(b", PRIMARY KEY"),
                 OwnKey::Unique => {
@@ -433,10 +435,12 @@ impl<'a> Body<'a> {
     fn indexed(&self, name: &str) -> Planned<Indexed> {
         if let Some(index) = self.position(name) {
             let column = &self.columns[index];
-            column.index_column_name().map_err(|e| schema_refusal(&e))?;
+            let on = column.index_column_name(false);
+            on.map_err(|e| schema_refusal(&e))?;
             return Ok(Indexed::Protected(ProtectedPart {
                 name: name.to_owned(),
                 on: Prefixed::New(index),
+                not_unique: column.index_column_name(true).err(),
                 ty: column.sql_type,
             }));
         }

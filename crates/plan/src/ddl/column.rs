@@ -579,7 +579,8 @@ fn refused(column: &str, what: &str) -> Refusal {
     Refusal::new(&errors::DEFINITION, format!("column {column}: {what}"))
 }
 
-/// `ENCRYPTED FOR (eq, range, like, join:NAME)` in a column's definition.
+/// `ENCRYPTED FOR (eq, range, like, join:NAME)` in a column's definition; behind `eq` and `range` a
+/// number of bits may stand: `eq:12`.
 pub(super) struct Encrypted {
     pub(super) capabilities: Capabilities,
     /// The definition's tokens before it.
@@ -612,7 +613,7 @@ pub(super) fn take_encrypted(reader: &Reader, range: Range<usize>) -> Planned<Op
 fn bad_capabilities() -> Refusal {
     Refusal::new(
         &errors::DEFINITION,
-        "ENCRYPTED FOR (eq, range, like, join:NAME)",
+        "ENCRYPTED FOR (eq, eq:BITS, range, range:BITS, like, join:NAME)",
     )
 }
 
@@ -624,12 +625,15 @@ fn capabilities(reader: &Reader, words: Range<usize>) -> Planned<Capabilities> {
     }
     for part in reader.split(words) {
         let mut word = Reader::over(reader.request, reader.tokens, part);
-        if word.eat("eq") {
-            capabilities.eq = true;
-        } else if word.eat("range") {
-            capabilities.range = true;
-        } else if word.eat("like") {
-            capabilities.like = true;
+        let searched = ["eq", "range", "like"].into_iter();
+        if let Some(kind) = searched.into_iter().find(|kind| word.eat(kind)) {
+            let bits = match word.eat_punct(b':') {
+                true => format!(":{}", word.digits().ok_or_else(bad_capabilities)?),
+                false => String::new(),
+            };
+            if !capabilities.take_word(&format!("{kind}{bits}")) {
+                return Err(bad_capabilities());
+            }
         } else if word.eat("join") && (word.eat_punct(b':') || word.eat_punct(b'=')) {
             let group = word.name().ok_or_else(bad_capabilities)?;
             capabilities.join = Some(group);

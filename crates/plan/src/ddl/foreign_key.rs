@@ -355,7 +355,7 @@ fn position_of(columns: &[NewColumn], name: &str) -> Option<usize> {
 /// Puts a new column into the group of what it refers to, unless its definition names another.
 pub(super) fn join(capabilities: &mut Capabilities, group: String) {
     let is_free = capabilities.join.is_none() || capabilities.joins_key();
-    if capabilities.eq && is_free {
+    if capabilities.has_whole_tokens() && is_free {
         capabilities.join = Some(group);
     }
 }

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use onionskin_schema::Table;
+use onionskin_schema::{SchemaError, Table, index_column_name};
 use onionskin_value::{Kind, SqlType};
 
 use super::key_length::{KeyKind, KeyLength, PlainPart};
@@ -29,6 +29,8 @@ pub(super) struct ProtectedPart {
     pub(super) name: String,
     /// What the index is built on.
     pub(super) on: Prefixed,
+    /// Why no index that is unique can be built on it, if that is so.
+    pub(super) not_unique: Option<SchemaError>,
     pub(super) ty: SqlType,
 }
 
@@ -43,10 +45,11 @@ pub(super) fn existing(table: &Table, name: &str) -> Planned<Indexed> {
             counts: column.auto_increment,
         }));
     };
-    let on = onionskin_schema::index_column_name(column).map_err(|e| schema_refusal(&e))?;
+    let on = index_column_name(column, false).map_err(|e| schema_refusal(&e))?;
     Ok(Indexed::Protected(ProtectedPart {
         name: name.to_owned(),
         on: Prefixed::Existing(on.to_owned()),
+        not_unique: index_column_name(column, true).err(),
         ty: protection.sql_type,
     }))
 }
@@ -97,7 +100,15 @@ impl KeyParts {
                 None => Indexed::Plain(PlainPart::default()),
             };
             match indexed {
-                Indexed::Protected(ProtectedPart { name, on, ty }) => {
+                Indexed::Protected(ProtectedPart {
+                    name,
+                    on,
+                    not_unique,
+                    ty,
+                }) => {
+                    if let Some(reason) = not_unique.filter(|_| key.kind != KeyKind::Plain) {
+                        return Err(schema_refusal(&reason));
+                    }
                     if key.is_special {
                         let about = format!("FULLTEXT or SPATIAL over column {name}");
                         return refuse(&errors::INDEX, about);

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::lex::Token;
+use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::planner::{Request, identifier};
 
 /// Walks over the tokens of a definition.
@@ -81,6 +81,17 @@ impl<'a> Reader<'a> {
         let name = identifier(self.sql(), &self.token()?)?;
         self.at += 1;
         Some(name)
+    }
+
+    /// A whole number without a sign, as it stands there.
+    pub(crate) fn digits(&mut self) -> Option<String> {
+        let token = self.token()?;
+        if token.kind != TokenKind::Literal(LiteralKind::Integer) {
+            return None;
+        }
+        let text = self.text(self.at..self.at + 1);
+        self.at += 1;
+        std::str::from_utf8(text).ok().map(str::to_owned)
     }
 
     /// The name of a character set or a collation, which may be a string as well. `None` if it is

@@ -112,8 +112,8 @@ table! {
         "Unknown column. Mostly in the server's own words, without the code.",
         "Check the column's name.";
     pub CANDIDATES = "OS1024", 1235, "42000",
-        "The order key of a long text covers its beginning only, and the proxy cannot finish this use of it.",
-        "Use the range in the WHERE clause of a plain SELECT, UPDATE or DELETE, or shorten the column to what docs/formats.md names.";
+        "The column's token or order key covers a part of the value only, as of a long text or with eq:BITS and range:BITS, and the proxy cannot finish this use of it.",
+        "Use the comparison in the WHERE clause of a plain SELECT, UPDATE or DELETE, set engine = \"auto\" under [scratch], or keep all bits (docs/formats.md says which texts are short enough).";
     pub SCRATCH_FUNCTION = "OS1025", 1235, "42000",
         "The statement would run on the scratch engine, where this function or variable means something else, or nothing.",
         "Ask for it in a statement of its own, or leave the protected columns out of this one.";

@@ -405,7 +405,7 @@ impl Planner<'_> {
                 tests.push(Test::Compare {
                     left: Operand::Aggregate(call),
                     comparison: *comparison,
-                    right: Compared::Constant(source),
+                    right: Compared::Constant(source, None),
                 });
             }
             return Ok(if found.any {

@@ -551,6 +551,12 @@ impl Walk<'_, '_> {
             return None;
         }
         self.planner.tried(|planner| {
+            if planner.narrows(conjunct, &scope)? {
+                // the candidates: the engine has the whole condition
+                let text = planner.candidates(conjunct, place.clone(), &scope)?;
+                planner.check_judged_in(place.clone())?;
+                return Ok(text);
+            }
             planner.scan(conjunct, &scope)?;
             planner.check_judged_in(place.clone())?;
             let range = planner.bytes_of(place);

@@ -251,9 +251,17 @@ impl<'a> Binder<'a> {
     }
 
     /// A constant that tier 2 compares a column with: where it stands, and its payload.
-    pub fn compared(&mut self, column: usize, source: Source) -> Outcome<(Bound, Vec<u8>)> {
+    pub fn compared(
+        &mut self,
+        column: usize,
+        source: Source,
+        among: Option<Among>,
+    ) -> Outcome<(Bound, Vec<u8>)> {
         self.last = None;
-        let bound = self.coerce(column, source, false, 1)?;
+        let bound = match among {
+            None => self.coerce(column, source, false, 1)?,
+            Some(among) => self.coerce_among(column, source, among, 1)?,
+        };
         Ok((bound, self.buffers.payload.clone()))
     }
 }

@@ -128,9 +128,11 @@ impl Binder<'_> {
         }
         let used = &self.keyed.plan.columns[slot.column];
         let cipher = self.keyed.keys.cipher(slot.column, used)?;
-        let Some(ty) = used.column().sql_type.as_ref() else {
+        let protection = used.column().protection.as_ref();
+        let (Some(ty), Some(protection)) = (used.column().sql_type.as_ref(), protection) else {
             return Err(Failure::refused(&errors::INTERNAL, used.path()));
         };
+        let capabilities = &protection.capabilities;
         let Buffers {
             payload,
             weight: weights,
@@ -162,7 +164,7 @@ impl Binder<'_> {
             }
             Purpose::StoreEquality | Purpose::CompareEquality => {
                 if bound == Bound::Exact {
-                    companions::equality_token(cipher, ty, payload, weights, filled)
+                    companions::equality_token(cipher, ty, capabilities, payload, weights, filled)
                         .map_err(weighed)?;
                 } else {
                     // no value of the column is equal: a text that no token is
@@ -173,11 +175,12 @@ impl Binder<'_> {
                 // below every key, or above it; between two keys by one byte more than the lower
                 Bound::BelowAll => {}
                 Bound::AboveAll => {
-                    let width = ty.order_width().map_or(0, |w| w.bytes);
+                    let width = capabilities.order_width(ty).map_or(0, |w| w.bytes);
                     filled.resize(onionskin_crypt::order_key_len(width) + 1, 0xff);
                 }
                 _ => {
-                    companions::order_key(cipher, ty, payload, weights, filled).map_err(weighed)?;
+                    companions::order_key(cipher, ty, capabilities, payload, weights, filled)
+                        .map_err(weighed)?;
                     // behind the beginning that the key covers a candidate may still be greater
                     if bound == Bound::Between && slot.purpose != Purpose::CandidateOrder {
                         filled.push(0);

@@ -6,7 +6,8 @@
 use std::cmp::Ordering;
 
 use onionskin_plan::{
-    Aggregate, AggregateCall, Compared, Comparison, Operand, ResultItem, Source, Test, errors,
+    Aggregate, AggregateCall, Among, Compared, Comparison, Operand, ResultItem, Source, Test,
+    errors,
 };
 use onionskin_value::{
     Charset, Family, FormatContext, FormatError, Input, Kind, LikePattern, Pattern, SqlType,
@@ -133,12 +134,12 @@ impl Binding<'_> {
             Test::Compare {
                 left: left @ Operand::Fetch(fetch),
                 comparison,
-                right: Compared::Constant(source),
-            } => self.constant(*left, *fetch, *comparison, *source, buffers)?,
+                right: Compared::Constant(source, among),
+            } => self.constant(*left, *fetch, *comparison, (*source, *among), buffers)?,
             Test::Compare {
                 left: left @ Operand::Aggregate(call),
                 comparison,
-                right: Compared::Constant(source),
+                right: Compared::Constant(source, _),
             } => {
                 let found = self.calls.get(*call).copied();
                 let found =
@@ -146,7 +147,7 @@ impl Binding<'_> {
                 match (found.function, found.fetch) {
                     (Aggregate::Min | Aggregate::Max, Some(fetch)) => {
                         self.of_one_kind(fetch, *source)?;
-                        self.constant(*left, fetch, *comparison, *source, buffers)?
+                        self.constant(*left, fetch, *comparison, (*source, None), buffers)?
                     }
                     _ => self.number(*call, *comparison, *source)?,
                 }
@@ -181,12 +182,12 @@ impl Binding<'_> {
         left: Operand,
         fetch: usize,
         comparison: Comparison,
-        source: Source,
+        (source, among): (Source, Option<Among>),
         buffers: &mut Buffers,
     ) -> Outcome<Decision> {
         let (column, ty) = self.column(fetch)?;
         let mut binder = Binder::new(self.keyed, self.state, self.values, buffers);
-        let (bound, payload) = binder.compared(column, source)?;
+        let (bound, payload) = binder.compared(column, source, among)?;
         let place = match bound {
             Bound::Null => return Ok(Decision::Never),
             Bound::Exact => Place::At(payload),

@@ -13,6 +13,7 @@ use onionskin_crypt::{ColumnCipher, cell_header, order_key_len};
 use onionskin_keys::KeySet;
 use onionskin_physical::companions::order_key;
 use onionskin_plan::{ColumnUse, OpenFrom, ResultItem, errors};
+use onionskin_schema::Capabilities;
 use onionskin_value::{
     Charset, FormatContext, Kind, SqlType, format_binary, format_text, payload_from_order,
 };
@@ -180,8 +181,10 @@ impl OpenColumn {
             OpenFrom::Sealed => self.open_sealed(keys, cell, payload),
             OpenFrom::Keyed => {
                 let tampered = |used: &ColumnUse| Failure::refused(&errors::TAMPERED, used.path());
-                let ty = self.used.column().sql_type;
-                let ty = ty.ok_or_else(|| Failure::refused(&errors::INTERNAL, self.used.path()))?;
+                let internal = || Failure::refused(&errors::INTERNAL, self.used.path());
+                let ty = self.used.column().sql_type.ok_or_else(internal)?;
+                // the keys of such a column are whole
+                let capabilities = &Capabilities::default();
                 let length = ty.order_width().map(|width| order_key_len(width.bytes));
                 let (key, cell) = length
                     .and_then(|length| cell.split_at_checked(length))
@@ -191,7 +194,14 @@ impl OpenColumn {
                 order.clear();
                 // One value of a statement, not one of each row.
                 let mut weights = Vec::new();
-                let made = order_key(&self.cipher, &ty, &payload[start..], &mut weights, order);
+                let made = order_key(
+                    &self.cipher,
+                    &ty,
+                    capabilities,
+                    &payload[start..],
+                    &mut weights,
+                    order,
+                );
                 // The server knows both keys: nothing is to be hidden by the time this takes.
                 match made.is_ok() && *order == key {
                     true => Ok(()),

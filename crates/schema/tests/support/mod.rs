@@ -69,11 +69,8 @@ pub fn column(name: &str, sql_type: &str, collation: Option<&str>) -> NewColumn 
 pub fn capabilities(words: &str) -> Capabilities {
     let mut capabilities = Capabilities::default();
     for word in words.split_ascii_whitespace() {
-        match word {
-            "eq" => capabilities.eq = true,
-            "range" => capabilities.range = true,
-            "like" => capabilities.like = true,
-            group => capabilities.join = Some(group.to_owned()),
+        if !capabilities.take_word(word) {
+            capabilities.join = Some(word.to_owned());
         }
     }
     capabilities
@@ -123,7 +120,7 @@ impl Case {
                     for column in self.protected() {
                         let placeholder = format!("{{{}}}", column.name);
                         if text.contains(&placeholder) {
-                            let index = column.index_column_name().expect(&column.name);
+                            let index = column.index_column_name(false).expect(&column.name);
                             text = text.replace(&placeholder, &format!("`{index}`"));
                         }
                     }

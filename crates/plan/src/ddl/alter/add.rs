@@ -202,7 +202,7 @@ impl Alteration<'_> {
             foreign_key::join(&mut column.capabilities, group);
         }
         // so that foreign keys can refer to it, as in CREATE TABLE
-        let has_tokens = column.capabilities.eq && !column.sql_type.is_enumerated();
+        let has_tokens = column.capabilities.has_whole_tokens() && !column.sql_type.is_enumerated();
         let is_key = definition.key.is_some() || target.is_in_new_key(&column.name);
         if definition.by_wildcard && has_tokens && is_key && column.capabilities.join.is_none() {
             let group = Capabilities::new_key_group(self.new_columns.len());

@@ -14,7 +14,7 @@ use crate::ddl::index::{IndexNames, unique_element};
 use crate::ddl::key_length::PlainPart;
 use crate::ddl::key_parts::{Indexed, ProtectedPart, existing};
 use crate::ddl::reader::Reader;
-use crate::ddl::{Pieces, Prefixed, Reference};
+use crate::ddl::{Pieces, Prefixed, Reference, schema_refusal};
 use crate::errors;
 use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::plan::KeptPlain;
@@ -109,10 +109,14 @@ impl<'a> Target<'a> {
     pub(super) fn indexed(&self, name: &str, new_columns: &[NewColumn]) -> Planned<Indexed> {
         let added = new_columns.iter().position(|c| same_name(&c.name, name));
         if let Some(new) = added {
+            let column = &new_columns[new];
+            let on = column.index_column_name(false);
+            on.map_err(|e| schema_refusal(&e))?;
             return Ok(Indexed::Protected(ProtectedPart {
                 name: name.to_owned(),
                 on: Prefixed::New(new),
-                ty: new_columns[new].sql_type,
+                not_unique: column.index_column_name(true).err(),
+                ty: column.sql_type,
             }));
         }
         if self.specs.drops(name) {
