@@ -15,6 +15,7 @@ use tempfile::TempDir;
 on_both_servers!(
     attacks_recover_what_was_planted,
     the_server_has_what_was_attacked,
+    fewer_bits_tell_less,
     plain_tables_and_what_is_not_attacked,
     what_cannot_be_asked_is_an_error,
 );
@@ -317,6 +318,104 @@ fn the_server_has_what_was_attacked(kind: Kind) {
     let (_, seen) = assess(&stage.at_server(), &arguments);
     let apart = find(&seen, "people", "sex", Capability::Eq).figures.apart;
     assert!(apart.is_some_and(|apart| apart < 0.02), "{apart:?}");
+}
+
+/// Of values that all have frequencies of their own, whole tokens and keys tell all, and fewer bits
+/// tell less. What a search reads beside its own is what the rows say.
+fn fewer_bits_tell_less(kind: Kind) {
+    let Some(stage) = stage(kind) else { return };
+    let mut root = stage.server.connect();
+    root.must("USE app");
+    root.must("CREATE TABLE coins (id INT PRIMARY KEY AUTO_INCREMENT, n INT, e ENUM('a', 'b'))");
+    // n occurs n + 1 times
+    let rows: Vec<String> = (0..60)
+        .flat_map(|n| vec![format!("({n}, 'a')"); n + 1])
+        .collect();
+    root.must(&format!(
+        "INSERT INTO coins (n, e) VALUES {}",
+        rows.join(", ")
+    ));
+    let arguments = [
+        "--table",
+        "coins",
+        "--aux-table",
+        "app.coins",
+        "--seeds",
+        "9",
+    ];
+    let (code, report) = assess(&stage.at_server(), &arguments);
+    assert_eq!(code, Some(1));
+    let of = |capability| find(&report, "coins", "n", capability);
+    let best = |capability| of(capability).best().expect("an attack").rows.mean;
+    let words: Vec<String> = report
+        .columns
+        .iter()
+        .filter(|leak| leak.column == "n")
+        .map(|leak| leak.capability.word())
+        .collect();
+    assert_eq!(
+        words,
+        ["eq:1", "eq:3", "eq", "range:27", "range:30", "range"]
+    );
+    assert_eq!([best(Capability::Eq), best(Capability::Range)], [1.0; 2]);
+    assert!(
+        best(Capability::CoarseEq(3)) < 0.2,
+        "{:#?}",
+        of(Capability::CoarseEq(3))
+    );
+    let (few, more) = (Capability::CoarseRange(27), Capability::CoarseRange(30));
+    assert!(
+        best(few) < 0.1 && best(few) < best(more) && best(more) < 0.4,
+        "{:#?}",
+        of(more)
+    );
+    assert_eq!(of(Capability::Range).risk, Some(Risk::Much));
+    let advice = of(Capability::Range).advice.as_deref().unwrap_or_default();
+    assert!(advice.starts_with("weaken it: range:27 tells "), "{advice}");
+    // rows in steps of 32: 528 and 1,302
+    let beside = |rows: &[f64]| -> f64 {
+        let values: f64 = (1..=60).map(|n| f64::from(n * n)).sum();
+        (rows.iter().map(|n| n * n).sum::<f64>() - values) / 1830.0
+    };
+    let measured = of(few).figures.beside.expect("of fewer bits");
+    assert!(
+        (measured - beside(&[528.0, 1302.0])).abs() < 1e-6,
+        "{measured}"
+    );
+    assert_eq!(of(Capability::Eq).figures.beside, None);
+    let told = of(Capability::CoarseEq(3))
+        .figures
+        .bits_left
+        .expect("of tokens");
+    assert!(told > 2.0, "eight tokens for sixty values: {told}");
+
+    // the server's own tokens, as it sees them
+    let (sealed, _) = with_and_without_protection(
+        "CREATE TABLE purse (id INT PRIMARY KEY AUTO_INCREMENT, n INT {eq:3, range:27})",
+    );
+    let mut session = stage.proxy.connect_to("app");
+    session.must(&sealed);
+    let rows: Vec<String> = (0..60)
+        .flat_map(|n| vec![format!("({n})"); n + 1])
+        .collect();
+    session.must(&format!("INSERT INTO purse (n) VALUES {}", rows.join(", ")));
+    let arguments = ["--as-server", "--table", "purse"];
+    let (_, seen) = assess(&stage.at_server(), &arguments);
+    let tokens = |capability| find(&seen, "purse", "n", capability).figures.tokens;
+    assert_eq!(tokens(few), 2);
+    assert!((4..=8).contains(&tokens(Capability::CoarseEq(3))));
+
+    // by name, and what is none
+    let arguments = ["--columns", "coins.n: eq:2 range:28", "--seeds", "1"];
+    let (_, report) = assess(&stage.at_server(), &arguments);
+    let words: Vec<String> = report.columns.iter().map(|c| c.capability.word()).collect();
+    assert_eq!(words, ["eq:2", "range:28"]);
+    let arguments = ["--table", "coins", "--columns", "coins.e: eq:1"];
+    let (_, report) = assess(&stage.at_server(), &arguments);
+    assert_eq!(
+        report.left_out,
+        ["coins.e: its type has nothing to attack for eq:1"]
+    );
 }
 
 /// A table that is not protected yet can be attacked at the server itself; one that is cannot.

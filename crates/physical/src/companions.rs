@@ -176,6 +176,79 @@ mod tests {
         String::from_utf8(out).unwrap()
     }
 
+    fn with(word: &str) -> Capabilities {
+        let mut capabilities = Capabilities::default();
+        assert!(capabilities.take_word(word), "{word}");
+        capabilities
+    }
+
+    /// The payload of an INT: its number, so that memcmp orders.
+    fn int(number: u32) -> [u8; 4] {
+        (number ^ 0x8000_0000).to_be_bytes()
+    }
+
+    #[test]
+    fn a_token_of_n_bits_is_the_beginning_of_the_whole_one_behind_a_bit() {
+        let ty = SqlType::parse("int", None).unwrap();
+        let mut weights = Vec::new();
+        for number in 0..300 {
+            let mut made = |word: &str| {
+                let mut out = Vec::new();
+                let payload = int(number);
+                equality_token(
+                    &cipher(),
+                    &ty,
+                    &with(word),
+                    &payload,
+                    &mut weights,
+                    &mut out,
+                )
+                .unwrap();
+                out
+            };
+            let whole = made("eq");
+            assert_eq!(made("eq:8"), [1, whole[0]]);
+            assert_eq!(made("eq:3"), [1 << 3 | whole[0] >> 5]);
+            let twelve = 1 << 12 | u16::from(whole[0]) << 4 | u16::from(whole[1]) >> 4;
+            assert_eq!(made("eq:12"), twelve.to_be_bytes());
+            assert_eq!(made("eq:32"), [&[1], &whole[..4]].concat());
+        }
+    }
+
+    #[test]
+    fn an_order_key_of_n_bits_orders_by_them() {
+        let ty = SqlType::parse("int", None).unwrap();
+        let mut weights = Vec::new();
+        let mut random = StdRng::seed_from_u64(5);
+        for bits in [1, 7, 8, 22, 31] {
+            let capabilities = with(&format!("range:{bits}"));
+            let mut made = |number: u32| {
+                let mut out = Vec::new();
+                order_key(
+                    &cipher(),
+                    &ty,
+                    &capabilities,
+                    &int(number),
+                    &mut weights,
+                    &mut out,
+                )
+                .unwrap();
+                out
+            };
+            for _ in 0..200 {
+                let a: u32 = rand::RngExt::random(&mut random);
+                let b = a ^ 1 << rand::RngExt::random_range(&mut random, 0..32);
+                let first = |number: u32| u32::from_be_bytes(int(number)) >> (32 - bits);
+                assert_eq!(
+                    made(a).cmp(&made(b)),
+                    first(a).cmp(&first(b)),
+                    "{a} {b} {bits}"
+                );
+                assert_eq!(made(a).len(), 4 * bits.div_ceil(8) as usize);
+            }
+        }
+    }
+
     #[test]
     fn values_that_the_collation_takes_for_equal_share_their_equality_token() {
         let token = |payload: &str| {

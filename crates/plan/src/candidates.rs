@@ -8,11 +8,11 @@
 //! name <  'x'    is true of no row of which    name$ord <= key('x')    is not
 //! ```
 //!
-//! and so on for the other comparisons (`<>` holds for any value that is not NULL). The same is true
-//! of keys that are made of a value's first bits; and of tokens that were cut, `=` of two values is
-//! true of no two whose tokens differ. The server
-//! returns these candidates with their sealed cells, and the proxy compares the values as the
-//! column's collation does. Where a column has equality tokens, `=` and IN are left to them.
+//! and so on for the other comparisons (`<>` holds for any value that is not NULL). The same is
+//! true of keys that are made of a value's first bits; and of tokens that were cut, `=` of two
+//! values is true of no two whose tokens differ. The server returns these candidates with their
+//! sealed cells, and the proxy compares the values as the column's collation does. Where a column
+//! has equality tokens, `=` and IN are left to them.
 //!
 //! LIKE is decided by the proxy, too. Without grams its candidates are all rows that are not NULL;
 //! with them, an index finds those that have the pattern's grams, where LIKE stands alone beside

@@ -71,6 +71,21 @@ fn column(name: &str, ty: &str, caps: Option<(&str, u8)>) -> Column {
     }
 }
 
+fn shown(capabilities: &Capabilities) -> String {
+    let Capabilities {
+        eq,
+        range,
+        like,
+        join,
+        bits,
+    } = capabilities;
+    let bits = [("eq", bits.eq), ("range", bits.range)]
+        .into_iter()
+        .filter_map(|(word, bits)| Some(format!(", {word} bits: {}", bits?)));
+    let bits: String = bits.collect();
+    format!("Capabilities {{ eq: {eq}, range: {range}, like: {like}, join: {join:?}{bits} }}")
+}
+
 fn table(name: &str, columns: Vec<Column>) -> Arc<Table> {
     let protected = columns.iter().any(|c| c.protection.is_some());
     Arc::new(Table {
@@ -607,13 +622,13 @@ fn show(sql: &str, settings: &Settings, catalog: &Fixture, policy: &Policy) -> S
             for c in &d.new_columns {
                 writeln!(
                     out,
-                    "column {} {} null {} default {:?}{} {:?}",
+                    "column {} {} null {} default {:?}{} {}",
                     c.name,
                     c.sql_type.to_sql(settings.family),
                     c.nullable,
                     c.default,
                     if c.on_update { " on update" } else { "" },
-                    c.capabilities
+                    shown(&c.capabilities)
                 )
                 .unwrap();
             }

@@ -437,6 +437,63 @@ pub(crate) fn split_enc(name: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
+    fn taken(words: &[&str]) -> Option<Capabilities> {
+        let mut capabilities = Capabilities::default();
+        let mut words = words.iter();
+        words
+            .all(|word| capabilities.take_word(word))
+            .then_some(capabilities)
+    }
+
+    #[test]
+    fn words_have_bits() {
+        let both = taken(&["eq:12", "range:127", "like"]).expect("words");
+        assert_eq!(both.list(), ["eq:12", "range:127", "like"]);
+        assert!(both.like && !both.has_whole_tokens());
+        assert_eq!(taken(&["eq:32"]).expect("a word").equality_bytes(), 5);
+        assert_eq!(taken(&["eq:7"]).expect("a word").equality_bytes(), 1);
+        assert_eq!(taken(&["eq"]).expect("a word").equality_bytes(), 16);
+        for refused in [
+            &["eq:0"][..],
+            &["eq:33"],
+            &["eq:08"],
+            &["eq:"],
+            &["eq:+8"],
+            &["eq: 8"],
+            &["eq:8:8"],
+            &["eq:256"],
+            &["range:128"],
+            &["like:3"],
+            &["sealed"],
+            &["EQ"],
+            &["eq", "eq:8"],
+            &["range:9", "range:10"],
+        ] {
+            assert_eq!(taken(refused), None, "{refused:?}");
+        }
+        assert!(taken(&["eq:8", "eq:8"]).is_some());
+    }
+
+    #[test]
+    fn keys_of_fewer_bits_are_not_exact() {
+        let int = SqlType::parse("int", None).expect("known");
+        let width = |word: &str| taken(&[word]).and_then(|c| c.order_width(&int));
+        let cut = width("range:17").expect("an order");
+        assert_eq!((cut.bytes, cut.exact, cut.invertible), (3, false, false));
+        assert_eq!(width("range:32"), width("range"));
+        let names =
+            |words: &[&str]| PhysicalNames::new("k", [0; 4], &int, &taken(words).expect("words"));
+        assert!(names(&["range:40"]).exact_order && !names(&["range:31"]).exact_order);
+        assert_eq!(names(&["eq:3"]).equality_column(), None);
+        assert_eq!(names(&["eq:3"]).search_column(), Some("k$eq_0000"));
+        assert_eq!(
+            names(&["eq:3", "range:9"]).search_column(),
+            Some("k$ord_0000")
+        );
+        assert_eq!(names(&["eq", "range:9"]).search_column(), Some("k$eq_0000"));
+        assert_eq!(names(&[]).search_column(), None);
+    }
+
     #[test]
     fn companions_are_recognized_by_their_names() {
         assert_eq!(

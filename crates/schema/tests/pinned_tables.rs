@@ -160,6 +160,12 @@ fn capabilities_that_show_no_more() {
         ("eq", "range"),
         ("eq", "like"),
         ("eq range", "range"),
+        ("eq:8", "eq"),
+        ("eq:8", "eq:8"),
+        ("eq:8", "eq:9"),
+        ("eq:8 range:9", "range"),
+        ("range:8", "range:9"),
+        ("eq", "eq:8 like"),
     ] {
         assert!(
             of(has).show_no_more_than(&of(allowed)),
@@ -171,6 +177,12 @@ fn capabilities_that_show_no_more() {
         ("range", "eq"),
         ("like", "eq range"),
         ("range", "like"),
+        ("eq", "eq:8"),
+        ("eq:9", "eq:8"),
+        ("eq:8", "range:30"),
+        ("range", "range:9"),
+        ("range:10", "eq range:9"),
+        ("eq range:9", "eq:32 range:9"),
     ] {
         assert!(
             !of(has).show_no_more_than(&of(allowed)),

@@ -268,8 +268,8 @@ impl Proxy {
                 .expect("the proxy can be waited for")
                 .is_none()
             {
-                // It may be another program that listens, for the moment in which it looks whether the
-                // port is free; only the log tells. A test can hide that line.
+                // It may be another program that listens, for the moment in which it looks whether
+                // the port is free; only the log tells. A test can hide that line.
                 let is_said = || self.log_since(before).contains("listening on ");
                 let is_late = start.elapsed() > Duration::from_secs(1);
                 if is_listening(self.port) && (is_said() || is_late) {

@@ -85,9 +85,10 @@ fn leaf(
     let name = qualified(alias, &column.name);
     let constant = |random: &mut Random| Piece::Constant(values::compared(random, column), place);
     let no_tokens = !column.can_equal();
+    let ranges = usize::from(column.can_narrow_ranges());
     match random.weighted(&[
-        50,
-        25,
+        50 * ranges,
+        25 * ranges,
         12 * usize::from(no_tokens),
         13 * usize::from(no_tokens),
     ]) {

@@ -58,6 +58,10 @@ pub struct Protection {
     pub range: bool,
     pub like: bool,
     pub join: Option<&'static str>,
+    /// How many bits of tokens are kept, if not all.
+    pub eq_bits: Option<u8>,
+    /// How many bits order keys are made of, if not of all.
+    pub range_bits: Option<u8>,
 }
 
 #[derive(Clone, Debug)]
@@ -237,8 +241,12 @@ impl Type {
 impl Protection {
     fn sql(&self) -> String {
         let mut words = Vec::new();
-        words.extend(self.eq.then(|| "eq".to_owned()));
-        words.extend(self.range.then(|| "range".to_owned()));
+        let with_bits = |word: &str, bits: Option<u8>| match bits {
+            Some(bits) => format!("{word}:{bits}"),
+            None => word.to_owned(),
+        };
+        words.extend(self.eq.then(|| with_bits("eq", self.eq_bits)));
+        words.extend(self.range.then(|| with_bits("range", self.range_bits)));
         words.extend(self.like.then(|| "like".to_owned()));
         words.extend(self.join.map(|group| format!("join:{group}")));
         format!(" ENCRYPTED FOR ({})", words.join(", "))
@@ -278,8 +286,9 @@ impl Column {
 
     /// The server can compare it for equality.
     pub fn can_equal(&self) -> bool {
-        let searchable =
-            |p: &Protection| p.eq || p.join.is_some() || (p.range && self.exact_order());
+        let searchable = |p: &Protection| {
+            p.eq && p.eq_bits.is_none() || p.join.is_some() || (p.range && self.exact_order())
+        };
         self.protection.as_ref().is_none_or(searchable)
     }
 
@@ -290,13 +299,29 @@ impl Column {
             .is_none_or(|p| p.range && self.exact_order())
     }
 
-    /// The server can narrow a range over it, and the proxy has to look again.
+    /// The server can narrow by it, and the proxy has to look again.
     pub fn can_narrow(&self) -> bool {
+        self.can_narrow_ranges()
+            || self
+                .protection
+                .as_ref()
+                .is_some_and(|p| p.eq_bits.is_some())
+    }
+
+    /// The same of ranges.
+    pub fn can_narrow_ranges(&self) -> bool {
         self.protection.as_ref().is_some_and(|p| p.range) && !self.exact_order()
     }
 
     /// Whether an order key covers the whole value (docs/formats.md).
     fn exact_order(&self) -> bool {
+        if self
+            .protection
+            .as_ref()
+            .is_some_and(|p| p.range_bits.is_some())
+        {
+            return false;
+        }
         let width = match (self.ty, self.collation) {
             (Type::Text | Type::Blob, _) => return false,
             (Type::Char(n) | Type::VarChar(n), Some("latin1_swedish_ci")) => n,
@@ -458,8 +483,7 @@ fn id_column(random: &mut Random) -> Column {
         id.protection = Some(Protection {
             eq: random.chance(50),
             range: true,
-            like: false,
-            join: None,
+            ..Protection::default()
         });
     }
     id
@@ -497,12 +521,21 @@ fn random_column(random: &mut Random, kind: Kind, number: usize) -> Column {
     {
         let (eq, range) =
             random.pick(&[(false, false), (true, false), (false, true), (true, true)]);
-        column.protection = Some(Protection {
+        let mut protection = Protection {
             eq,
             range,
             like: ty.is_text() && random.aside().chance(15),
-            join: None,
-        });
+            ..Protection::default()
+        };
+        let mut aside = random.aside();
+        // not for the columns alone that have `like`
+        aside.below(2);
+        if !matches!(ty, Type::Enum | Type::Set | Type::Bit(_)) && aside.chance(25) {
+            let (of_eq, of_range) = (aside.pick(&[1, 3, 9]), aside.pick(&[3, 7, 13, 21, 60]));
+            protection.eq_bits = (eq && aside.chance(70)).then_some(of_eq);
+            protection.range_bits = (range && aside.chance(70)).then_some(of_range);
+        }
+        column.protection = Some(protection);
     }
     column.pool = values::pool(random, &column);
     // MySQL's long types can have no default.
