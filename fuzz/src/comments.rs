@@ -63,7 +63,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
             eq: true,
             range: text.starts_with('i'),
             like: collation.is_some(),
-            join: None,
+            ..Capabilities::default()
         },
         without_grams: comment.is_empty() && collation.is_some(),
         actions: onionskin_schema::KeyActions::default(),

@@ -645,8 +645,7 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
         let capabilities = Capabilities {
             eq: true,
             range: true,
-            like: false,
-            join: None,
+            ..Capabilities::default()
         };
         let is_key = id == 1;
         Column {

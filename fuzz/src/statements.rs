@@ -207,8 +207,7 @@ static CATALOG: LazyLock<OneTable> = LazyLock::new(|| {
     let searchable = Capabilities {
         eq: true,
         range: true,
-        like: false,
-        join: None,
+        ..Capabilities::default()
     };
     let text = Capabilities {
         like: true,
