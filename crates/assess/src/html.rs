@@ -114,15 +114,25 @@ fn write_evidence(page: &mut String, evidence: &[String]) {
 }
 
 fn write_grid(page: &mut String, grid: &Grid) {
+    if grid.rows.is_empty() && grid.omitted == 0 {
+        *page += "<p class='quiet'>none</p>";
+        return;
+    }
     *page += "<div class='scroll'><table><thead><tr>";
     for head in &grid.heads {
-        let _ = write!(page, "<th>{}</th>", escape(head));
+        let _ = write!(page, "<th scope='col'>{}</th>", escape(head));
     }
     *page += "</tr></thead><tbody>";
     for row in &grid.rows {
         *page += "<tr>";
-        for cell in row {
-            let _ = write!(page, "<td>{}</td>", escape(cell));
+        for (cell, head) in row.iter().zip(&grid.heads) {
+            // where there is no room for a table, each cell says what it is
+            let _ = write!(
+                page,
+                "<td data-head='{}'>{}</td>",
+                escape(head),
+                escape(cell)
+            );
         }
         *page += "</tr>";
     }
@@ -133,5 +143,41 @@ fn write_grid(page: &mut String, grid: &Grid) {
             "<p class='quiet'>and {} more that are not listed</p>",
             grid.omitted
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page_of(rows: Vec<Vec<String>>) -> String {
+        html(&Document {
+            title: "<b>title</b>".into(),
+            sections: vec![Section {
+                title: "grid".into(),
+                grid: Some(Grid {
+                    heads: vec!["it's".into(), "a <i>head</i>".into()],
+                    rows,
+                    omitted: 0,
+                }),
+                ..Section::default()
+            }],
+            ..Document::default()
+        })
+    }
+
+    #[test]
+    fn cells_say_what_they_are_where_there_is_no_room() {
+        let page = page_of(vec![vec!["'><script>".into(), String::new()]]);
+        assert!(page.contains("<td data-head='it&#39;s'>&#39;&gt;&lt;script&gt;</td>"));
+        // nothing is shown of it on a phone
+        assert!(page.contains("<td data-head='a &lt;i&gt;head&lt;/i&gt;'></td>"));
+        assert!(!page.contains("<script") && !page.contains("<b>") && !page.contains("<i>"));
+    }
+
+    #[test]
+    fn a_table_without_rows_says_so() {
+        let page = page_of(Vec::new());
+        assert!(page.contains("<p class='quiet'>none</p>") && !page.contains("<table"));
     }
 }
