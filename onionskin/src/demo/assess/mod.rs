@@ -198,9 +198,9 @@ impl<'a> Stage<'a> {
         ));
 
         screen.chapter("assess data: which columns hold personal data");
-        self.look_at_data(screen, &mut report)?;
+        let columns = self.look_at_data(screen, &mut report)?;
         screen.chapter("assess queries: the smallest policy for this application");
-        let proposed = self.look_at_queries(screen, &asked, &mut report)?;
+        let proposed = self.look_at_queries(screen, &asked, columns, &mut report)?;
         screen.chapter("assess leaks: what that would give away");
         self.look_at_leaks(screen, &proposed, tiny, &mut report)?;
 
@@ -272,11 +272,13 @@ impl<'a> Stage<'a> {
         Ok(files::write(&self.out.join(name), report, document)?)
     }
 
+    /// All that it finds shall be protected, for `--columns`. Whoever reads the report decides of
+    /// what is only possible; here it is free text, which holds more than anybody knows.
     fn look_at_data(
         &self,
         screen: &mut Screen,
         report: &mut DemoReport,
-    ) -> Result<(), CommandError> {
+    ) -> Result<String, CommandError> {
         let found = personal::assess(&personal::Request {
             connect: self.connect.clone(),
             address: self.address.clone(),
@@ -296,9 +298,14 @@ impl<'a> Stage<'a> {
             ));
         }
         report.personal = found.summary();
-        match found.findings.is_empty() {
+        let columns = found.findings.iter().map(|finding| {
+            let table = finding.table.split_once('.').map(|(_, table)| table);
+            format!("{}.{}", table.unwrap_or(&finding.table), finding.column)
+        });
+        let columns: Vec<String> = columns.collect();
+        match columns.is_empty() {
             true => Err(failed("assess data finds nothing in the shop")),
-            false => Ok(()),
+            false => Ok(columns.join(", ")),
         }
     }
 
@@ -306,6 +313,7 @@ impl<'a> Stage<'a> {
         &self,
         screen: &mut Screen,
         asked: &Path,
+        columns: String,
         report: &mut DemoReport,
     ) -> Result<queries::QueriesReport, CommandError> {
         let proposed = queries::assess(&queries::Request {
@@ -314,7 +322,7 @@ impl<'a> Stage<'a> {
             database: data::SHOP.into(),
             statements: Some(asked.to_owned()),
             digests: false,
-            columns: None,
+            columns: Some(columns),
             engine: false,
             like_index: false,
             small: 1_000,
