@@ -195,7 +195,7 @@ def check_quiet(page, report):
 def check_cells(page, report):
     """Cells are wide enough for words, and on a phone each says what it is."""
     narrow = page.js("return [...document.querySelectorAll('td, dd, pre, p')].filter(c => "
-                     "c.innerText.length > 40 && c.getBoundingClientRect().width < 120)"
+                     "c.innerText.length > 40 && c.getBoundingClientRect().width < 90)"
                      ".map(c => c.innerText.slice(0, 40))")
     report.check("texts have room", not narrow, f"{narrow[:3]}")
     tall = page.js("return [...document.querySelectorAll('td')].filter(c => "
@@ -285,7 +285,7 @@ def main():
         # run by root, the server is the user mysql, who must get through
         folder.chmod(0o711)
         try:
-            given = {f"{p.resolve().parent.name}": p for p in options.reports}
+            given = {f"given-{p.resolve().parent.name}": p for p in options.reports}
             reports = given or made(folder)
             with browsing.browser(folder) as driver:
                 ways = options.ways.split(",")

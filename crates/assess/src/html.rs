@@ -11,6 +11,8 @@ use crate::{
 const STYLE: &str = include_str!("report.css");
 /// Lines of evidence that are shown at once; the others unfold.
 const AT_ONCE: usize = 10;
+/// Letters of the longest word that a table leaves whole, whatever its columns have room for.
+const WHOLE: usize = 24;
 /// Nothing is loaded, and nothing runs, whatever a name may say.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
@@ -127,12 +129,13 @@ fn write_grid(page: &mut String, grid: &Grid) {
         *page += "<tr>";
         for (cell, head) in row.iter().zip(&grid.heads) {
             // where there is no room for a table, each cell says what it is
-            let _ = write!(
-                page,
-                "<td data-head='{}'>{}</td>",
-                escape(head),
-                escape(cell)
-            );
+            let is_long = |word: &str| word.chars().count() > WHOLE;
+            let class = match cell.split_whitespace().any(is_long) {
+                true => " class='long'",
+                false => "",
+            };
+            let (head, cell) = (escape(head), escape(cell));
+            let _ = write!(page, "<td{class} data-head='{head}'>{cell}</td>");
         }
         *page += "</tr>";
     }
@@ -173,6 +176,13 @@ mod tests {
         // nothing is shown of it on a phone
         assert!(page.contains("<td data-head='a &lt;i&gt;head&lt;/i&gt;'></td>"));
         assert!(!page.contains("<script") && !page.contains("<b>") && !page.contains("<i>"));
+    }
+
+    #[test]
+    fn words_are_divided_only_where_they_are_long() {
+        let page = page_of(vec![vec!["a short.name".into(), "x".repeat(25)]]);
+        assert!(page.contains("<td data-head='it&#39;s'>a short.name</td>"));
+        assert!(page.contains("<td class='long' data-head='a &lt;i&gt;head&lt;/i&gt;'>xxx"));
     }
 
     #[test]

@@ -67,7 +67,10 @@ impl Stage<'_> {
                 true => {
                     let more = ["--quiet", "--drop-old"];
                     let said = proxies::run_proposed(&self.home, command, &more, self.termination)?;
-                    for line in said.lines() {
+                    let is_first = report.commands.is_empty();
+                    let lines = said.lines().filter(|line| !line.starts_with("this was"));
+                    // the warning is the same each time
+                    for line in lines.filter(|l| is_first || !l.starts_with("warning")) {
                         screen.text(&format!("      {line}"));
                     }
                 }

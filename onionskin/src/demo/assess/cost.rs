@@ -36,7 +36,7 @@ pub fn measure(
 ) -> Result<Cost, CommandError> {
     let (rounds, slice) = match tiny {
         true => (2, Duration::from_millis(300)),
-        false => (6, Duration::from_millis(1_000)),
+        false => (12, Duration::from_millis(500)),
     };
     let mut plain = Application::start(relaying, data::TWIN)?;
     let mut protected = Application::start(protecting, data::SHOP)?;
@@ -86,7 +86,7 @@ impl Cost {
             ),
             format!("protected: {} statements a second", speed(&self.protected)),
             format!(
-                "{} ({} to {}, of {} pairs in turns)",
+                "{} ({} to {}, in {} pairs)",
                 change(ratio),
                 change(low),
                 change(high),

@@ -138,6 +138,16 @@ const NOTES: &[&str] = &[
     "leave it in the garage, the key is under the mat",
     "a present, no invoice in the parcel",
     "deliver in the evening only",
+    "no signature, I am hard of hearing",
+    "for a birthday, no sender please",
+];
+const MORE: &[&str] = &[
+    "gate code",
+    "flat",
+    "call me at extension",
+    "bell number",
+    "staircase",
+    "ask for locker",
 ];
 const BODIES: &[&str] = &[
     "the parcel was damaged, I would like a refund of the whole sum",
@@ -262,7 +272,10 @@ fn order(id: u64) -> String {
     let state = numbers.one(STATES);
     let note = match numbers.below(3) {
         _ if id == ORDERS => format!("'{}'", PLANTED[1].1),
-        0 => format!("'{}'", numbers.one(NOTES)),
+        0 => {
+            let (note, more) = (numbers.one(NOTES), numbers.one(MORE));
+            format!("'{note}, {more} {}'", numbers.below(10_000))
+        }
         _ => "NULL".into(),
     };
     let (whole, cents) = (amount / 100, amount % 100);
@@ -275,7 +288,10 @@ fn message(id: u64) -> String {
     let day = numbers.day(2024, 2);
     let body = match id {
         MESSAGES => PLANTED[2].1.to_owned(),
-        _ => format!("{}, {} of you", numbers.one(BODIES), numbers.below(9) + 1),
+        _ => {
+            let (first, second) = (numbers.one(BODIES), numbers.one(BODIES));
+            format!("{first}; {second}, see order {}", numbers.below(ORDERS) + 1)
+        }
     };
     format!("({id}, {customer}, '{day} 10:00:00', '{body}')")
 }
@@ -326,7 +342,9 @@ mod tests {
             assert!(customer(id).contains(&email(id)) && customer(id).contains(surname(id)));
         }
         assert_ne!(customer(1), customer(2));
-        let texts = [GIVEN, SURNAMES, STREETS, CITIES, NOTES, BODIES, STATES];
+        let texts = [
+            GIVEN, SURNAMES, STREETS, CITIES, NOTES, MORE, BODIES, STATES,
+        ];
         let planted = PLANTED.iter().chain(PLANTED_LATER);
         let planted = planted.map(|(_, text)| *text);
         for text in texts.into_iter().flatten().copied().chain(planted) {

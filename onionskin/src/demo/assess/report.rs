@@ -6,6 +6,7 @@ use onionskin_assess::{
     document::{Document, Grid, Section},
     leaks::LeaksReport,
 };
+use onionskin_bench::report::figure;
 use serde::Serialize;
 
 use super::{
@@ -148,15 +149,18 @@ impl DemoReport {
             title: "From plain tables to a protected installation".into(),
             summary: format!(
                 "{} statements were answered as on plain tables, {} of them while tables were encrypted. {}",
-                self.meanwhile + self.compared,
-                self.meanwhile,
+                figure((self.meanwhile + self.compared) as f64),
+                figure(self.meanwhile as f64),
                 self.cost.as_ref().map_or_else(String::new, |cost| {
-                    format!("Statements a second: {}.", cost.lines()[2])
+                    format!("Of its speed protection takes this: {}.", cost.lines()[2])
                 })
             ),
             facts: vec![
                 fact("server", self.server.clone()),
-                fact("rows", format!("{rows} in {} tables", self.tables.len())),
+                fact(
+                    "rows",
+                    format!("{} in {} tables", figure(rows as f64), self.tables.len()),
+                ),
                 fact("statements observed", self.observed.to_string()),
                 fact("seconds", self.seconds.to_string()),
                 fact("onionskin", self.onionskin.into()),
@@ -207,7 +211,7 @@ impl DemoReport {
             prose: vec![
                 format!(
                     "Meanwhile the application sent {} statements. None failed, and every answer was the one of before.",
-                    self.meanwhile
+                    figure(self.meanwhile as f64)
                 ),
                 format!(
                     "Afterwards {} statements ran under the policy. None was refused, and every answer was the one of the plain tables.",
