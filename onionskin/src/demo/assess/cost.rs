@@ -1,10 +1,16 @@
 //! What the application pays: the same statements on the same rows, relayed and protected in turns.
+//!
+//! Each turn is one pass, of some milliseconds, so that a slow moment of the machine hits both
+//! sides. Medians are told: a demonstration runs where other programs run, too.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use onionskin_bench::{
     report::{change, figure},
-    stats::{Ratio, median},
+    stats::median,
 };
 use serde::Serialize;
 
@@ -15,16 +21,23 @@ use super::{
 };
 use crate::{error::CommandError, termination::Termination};
 
+/// Pairs at least, however slow the machine is.
+const FEWEST: usize = 12;
+
 /// What was measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cost {
-    /// Statements a second on plain tables, through a proxy that relays.
-    pub relayed: Vec<f64>,
+    /// Statements a second on plain tables, through a proxy that relays: the median of all passes.
+    pub relayed: f64,
     /// On protected ones.
-    pub protected: Vec<f64>,
-    /// Protected over relayed, of pairs.
-    pub ratio: Ratio,
-    /// Of each kind of statement: mean milliseconds, relayed and protected.
+    pub protected: f64,
+    /// Protected over relayed: the median of all pairs.
+    pub ratio: f64,
+    /// Where that median lies with a probability of 95 %, whatever the pairs are distributed like.
+    pub interval: (f64, f64),
+    /// How many pairs of passes.
+    pub pairs: usize,
+    /// Of each kind of statement: milliseconds, relayed and protected.
     pub kinds: Vec<(String, f64, f64)>,
 }
 
@@ -34,64 +47,99 @@ pub fn measure(
     tiny: bool,
     termination: &Termination,
 ) -> Result<Cost, CommandError> {
-    let (rounds, slice) = match tiny {
-        true => (2, Duration::from_millis(300)),
-        false => (12, Duration::from_millis(500)),
+    let time = match tiny {
+        true => Duration::from_millis(500),
+        false => Duration::from_secs(10),
     };
     let mut plain = Application::start(relaying, data::TWIN)?;
     let mut protected = Application::start(protecting, data::SHOP)?;
     for side in [&mut plain, &mut protected] {
         // plans, prepared statements and pages are there from then on
         side.answers()?;
-        side.spent.by_kind.fill(Default::default());
+        side.spent.by_kind.iter_mut().for_each(Vec::clear);
     }
-    let mut pairs = Vec::new();
-    for round in 0..rounds {
+    let (begun, mut pairs) = (Instant::now(), Vec::new());
+    while begun.elapsed() < time || pairs.len() < FEWEST {
         if termination.requested() {
             return Err(failed("ended by a signal"));
         }
-        let (first, second) = match round % 2 == 0 {
-            true => (&mut plain, &mut protected),
-            false => (&mut protected, &mut plain),
-        };
-        let (a, b) = (first.speed(slice)?, second.speed(slice)?);
-        pairs.push(if round % 2 == 0 { (a, b) } else { (b, a) });
+        pairs.push(match pairs.len() % 2 == 0 {
+            true => (plain.speed()?, protected.speed()?),
+            false => {
+                let second = protected.speed()?;
+                (plain.speed()?, second)
+            }
+        });
     }
-    let ratio = Ratio::of_pairs(&pairs).ok_or_else(|| failed("nothing was measured"))?;
-    let mean = |(count, time): &(u64, Duration)| time.as_secs_f64() * 1e3 / (*count).max(1) as f64;
+    let of = |values: Vec<f64>| median(&values).unwrap_or_default();
+    let ratios: Vec<f64> = pairs.iter().map(|(a, b)| b / a).collect();
     let sides = plain.spent.by_kind.iter().zip(&protected.spent.by_kind);
     Ok(Cost {
-        relayed: pairs.iter().map(|(relayed, _)| *relayed).collect(),
-        protected: pairs.iter().map(|(_, protected)| *protected).collect(),
-        ratio,
+        relayed: of(pairs.iter().map(|(relayed, _)| *relayed).collect()),
+        protected: of(pairs.iter().map(|(_, protected)| *protected).collect()),
+        interval: interval(&ratios),
+        ratio: of(ratios),
+        pairs: pairs.len(),
         kinds: KINDS
             .iter()
             .zip(sides)
-            .map(|(kind, (relayed, protected))| ((*kind).into(), mean(relayed), mean(protected)))
+            .map(|(kind, (relayed, protected))| {
+                let milliseconds = |times: &[f64]| median(times).unwrap_or_default();
+                (
+                    (*kind).into(),
+                    milliseconds(relayed),
+                    milliseconds(protected),
+                )
+            })
             .collect(),
     })
+}
+
+/// Of the median, by the ranks of a binomial distribution.
+fn interval(values: &[f64]) -> (f64, f64) {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    let half = 0.98 * (n as f64).sqrt();
+    let low = (n as f64 / 2.0 - half).floor().max(0.0) as usize;
+    let high = n.saturating_sub(1).saturating_sub(low);
+    let at = |rank: usize| sorted.get(rank).copied().unwrap_or_default();
+    (at(low.min(high)), at(high))
 }
 
 impl Cost {
     /// Relayed and protected statements a second, and what that comes to.
     pub fn lines(&self) -> [String; 3] {
-        let speed = |of: &[f64]| figure(median(of).unwrap_or_default());
-        let Ratio {
-            ratio, low, high, ..
-        } = self.ratio;
+        let (low, high) = self.interval;
         [
             format!(
                 "relayed, plain: {} statements a second",
-                speed(&self.relayed)
+                figure(self.relayed)
             ),
-            format!("protected: {} statements a second", speed(&self.protected)),
+            format!("protected: {} statements a second", figure(self.protected)),
             format!(
-                "{} ({} to {}, in {} pairs)",
-                change(ratio),
+                "{} ({} to {}, of {} pairs)",
+                change(self.ratio),
                 change(low),
                 change(high),
-                self.ratio.pairs
+                self.pairs
             ),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_a_median_is_not_moved_by_what_is_far_off() {
+        let mut values: Vec<f64> = (1..=100).map(f64::from).collect();
+        let (low, high) = interval(&values);
+        assert_eq!((low, high), (41.0, 60.0));
+        values[99] = 1e9;
+        assert_eq!(interval(&values), (low, high));
+        assert_eq!(interval(&[2.0]), (2.0, 2.0));
+        assert_eq!(interval(&[]), (0.0, 0.0));
     }
 }

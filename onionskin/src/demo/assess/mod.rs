@@ -1,8 +1,8 @@
 //! `onionskin demo assess`: from plain tables to a protected and measured installation, in one go.
 //!
 //! What must hold is checked on the way: every statement is answered as it was on plain tables,
-//! while and after they are encrypted, and nothing that was written is read in the tables' files any
-//! more. Everything lives in a temporary folder; the reports stay.
+//! while and after they are encrypted, and nothing that was written is read in the tables' files
+//! any more. Everything lives in a temporary folder; the reports stay.
 //!
 //! | file | what it holds |
 //! |---|---|

@@ -152,7 +152,7 @@ impl DemoReport {
                 figure((self.meanwhile + self.compared) as f64),
                 figure(self.meanwhile as f64),
                 self.cost.as_ref().map_or_else(String::new, |cost| {
-                    format!("Of its speed protection takes this: {}.", cost.lines()[2])
+                    format!("Speed, protected against relayed: {}.", cost.lines()[2])
                 })
             ),
             facts: vec![
