@@ -4,7 +4,9 @@
 //! sides. Medians are told: a demonstration runs where other programs run, too.
 
 use std::{
+    fs,
     path::Path,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -24,6 +26,10 @@ use crate::{error::CommandError, termination::Termination};
 /// Pairs at least, however slow the machine is.
 const FEWEST: usize = 12;
 
+/// Passes on a connection. On a busy machine it depends on the processor to which a proxy's thread
+/// was given how long each statement waits; new connections are given anew.
+const ON_A_CONNECTION: usize = 4;
+
 /// What was measured.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cost {
@@ -37,6 +43,9 @@ pub struct Cost {
     pub interval: (f64, f64),
     /// How many pairs of passes.
     pub pairs: usize,
+    /// The machine's load, if it was more than it has processors for: then statements wait for
+    /// other programs, now on one side and now on the other.
+    pub busy: Option<f64>,
     /// Of each kind of statement: milliseconds, relayed and protected.
     pub kinds: Vec<(String, f64, f64)>,
 }
@@ -51,35 +60,44 @@ pub fn measure(
         true => Duration::from_millis(500),
         false => Duration::from_secs(10),
     };
-    let mut plain = Application::start(relaying, data::TWIN)?;
-    let mut protected = Application::start(protecting, data::SHOP)?;
-    for side in [&mut plain, &mut protected] {
-        // plans, prepared statements and pages are there from then on
-        side.answers()?;
-        side.spent.by_kind.iter_mut().for_each(Vec::clear);
-    }
     let (begun, mut pairs) = (Instant::now(), Vec::new());
+    let mut times = [(); 2].map(|()| vec![Vec::new(); KINDS.len()]);
     while begun.elapsed() < time || pairs.len() < FEWEST {
         if termination.requested() {
             return Err(failed("ended by a signal"));
         }
-        pairs.push(match pairs.len() % 2 == 0 {
-            true => (plain.speed()?, protected.speed()?),
-            false => {
-                let second = protected.speed()?;
-                (plain.speed()?, second)
+        let mut plain = Application::start(relaying, data::TWIN)?;
+        let mut protected = Application::start(protecting, data::SHOP)?;
+        for side in [&mut plain, &mut protected] {
+            side.warm_up(pairs.len() as u64)?;
+        }
+        for turn in 0..ON_A_CONNECTION {
+            pairs.push(match turn % 2 == 0 {
+                true => (plain.speed()?, protected.speed()?),
+                false => {
+                    let second = protected.speed()?;
+                    (plain.speed()?, second)
+                }
+            });
+        }
+        for (all, side) in times.iter_mut().zip([&plain, &protected]) {
+            for (all, kind) in all.iter_mut().zip(&side.spent.by_kind) {
+                all.extend(kind);
             }
-        });
+        }
     }
     let of = |values: Vec<f64>| median(&values).unwrap_or_default();
+    let processors = thread::available_parallelism().map_or(1, usize::from) as f64;
     let ratios: Vec<f64> = pairs.iter().map(|(a, b)| b / a).collect();
-    let sides = plain.spent.by_kind.iter().zip(&protected.spent.by_kind);
+    let [plain, protected] = &times;
+    let sides = plain.iter().zip(protected);
     Ok(Cost {
         relayed: of(pairs.iter().map(|(relayed, _)| *relayed).collect()),
         protected: of(pairs.iter().map(|(_, protected)| *protected).collect()),
         interval: interval(&ratios),
         ratio: of(ratios),
         pairs: pairs.len(),
+        busy: load().filter(|load| *load > processors),
         kinds: KINDS
             .iter()
             .zip(sides)
@@ -108,24 +126,41 @@ fn interval(values: &[f64]) -> (f64, f64) {
 }
 
 impl Cost {
-    /// Relayed and protected statements a second, and what that comes to.
-    pub fn lines(&self) -> [String; 3] {
+    /// What protection makes of the speed.
+    pub fn change(&self) -> String {
         let (low, high) = self.interval;
-        [
+        format!(
+            "{} ({} to {}, of {} pairs)",
+            change(self.ratio),
+            change(low),
+            change(high),
+            self.pairs
+        )
+    }
+
+    /// Relayed and protected statements a second, and what that comes to.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![
             format!(
                 "relayed, plain: {} statements a second",
                 figure(self.relayed)
             ),
             format!("protected: {} statements a second", figure(self.protected)),
-            format!(
-                "{} ({} to {}, of {} pairs)",
-                change(self.ratio),
-                change(low),
-                change(high),
-                self.pairs
-            ),
-        ]
+            self.change(),
+        ];
+        if let Some(load) = self.busy {
+            lines.push(format!(
+                "The machine is busy with other things (load {load:.1}): these figures say little."
+            ));
+        }
+        lines
     }
+}
+
+/// Of the last minute.
+fn load() -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]

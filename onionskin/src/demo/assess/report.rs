@@ -152,7 +152,7 @@ impl DemoReport {
                 figure((self.meanwhile + self.compared) as f64),
                 figure(self.meanwhile as f64),
                 self.cost.as_ref().map_or_else(String::new, |cost| {
-                    format!("Speed, protected against relayed: {}.", cost.lines()[2])
+                    format!("Speed, protected against relayed: {}.", cost.change())
                 })
             ),
             facts: vec![
@@ -237,7 +237,7 @@ impl DemoReport {
         });
         Section {
             title: "What it costs".into(),
-            prose: cost.lines().to_vec(),
+            prose: cost.lines(),
             grid: grid(
                 &["statement", "relayed, ms", "protected, ms"],
                 rows.collect(),

@@ -1,6 +1,10 @@
 //! Planted texts in the server's files: where they stood, and where they still stand.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use mysql::{Conn, Row, prelude::Queryable};
 use serde::Serialize;
@@ -13,6 +17,9 @@ use super::{
     data,
 };
 use crate::error::CommandError;
+
+/// How long the reader of a migration that has ended may take to be noticed by the server.
+const READERS: Duration = Duration::from_secs(20);
 
 /// A text, and the files that hold it.
 #[derive(Clone, Debug, Serialize)]
@@ -130,19 +137,32 @@ pub fn later(proxy: &Path) -> Result<(), CommandError> {
 
 /// Removes the binary logs of before, and has the server finish what it has put off.
 pub fn forget_logs(direct: &mut Conn) -> Result<(), CommandError> {
+    let logs = |direct: &mut Conn| -> Result<Vec<String>, CommandError> {
+        let rows: Vec<Row> = direct.query("SHOW BINARY LOGS").map_err(client::broken)?;
+        Ok(rows.iter().filter_map(|row| row.get(0)).collect())
+    };
     direct
         .query_drop("FLUSH BINARY LOGS")
         .map_err(client::broken)?;
-    let logs: Vec<Row> = direct.query("SHOW BINARY LOGS").map_err(client::broken)?;
-    let last: Option<String> = logs.last().and_then(|row| row.get(0));
-    let last = last.ok_or_else(|| failed("the server has no binary log"))?;
-    for sql in [
-        format!("PURGE BINARY LOGS TO '{last}'"),
-        "SET GLOBAL innodb_fast_shutdown = 0".into(),
-    ] {
-        direct.query_drop(sql).map_err(client::broken)?;
+    let until = Instant::now() + READERS;
+    loop {
+        let there = logs(direct)?;
+        let Some(last) = there.last() else {
+            return Err(failed("the server has no binary log"));
+        };
+        if there.len() == 1 {
+            break;
+        }
+        if Instant::now() > until {
+            return Err(failed("the server keeps old binary logs"));
+        }
+        // One that somebody reads stays, in silence.
+        let purge = format!("PURGE BINARY LOGS TO '{last}'");
+        direct.query_drop(purge).map_err(client::broken)?;
+        thread::sleep(Duration::from_millis(50));
     }
-    Ok(())
+    let slow = "SET GLOBAL innodb_fast_shutdown = 0";
+    direct.query_drop(slow).map_err(client::broken)
 }
 
 /// Files of InnoDB's of which old parts are written over in time: redo and undo logs, pages on
