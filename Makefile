@@ -114,10 +114,11 @@ container-test: package ## build the container image on a Debian of debootstrap'
 	@scripts/install-deps.sh container
 	@scripts/container_test.sh
 
-browser-test: ## the status page in Debian's chromium: wide and on a phone, light and dark, with a token, with hostile names
+browser-test: ## the status page and the reports of assess in Debian's chromium: wide and on a phone, light and dark, with hostile names
 	@scripts/install-deps.sh browser
 	$(CARGO) build --release --locked -p onionskin
 	python3 scripts/browser_test.py
+	python3 scripts/browser_reports.py
 
 cluster-tests: ## tests of statements on nodes of clusters: Galera, a MySQL group, one that all members write to; CLUSTERS="galera"
 	@scripts/install-deps.sh tests

@@ -130,7 +130,7 @@ HELPED = [
 # ---- what is started ----------------------------------------------------------------------------
 
 
-def environment():
+def environment(script=__file__):
     """Goes on under a Python that has the packages; they are installed once."""
     python = HOME / "venv/bin/python"
     if Path(sys.prefix).resolve() == (HOME / "venv").resolve():
@@ -139,7 +139,7 @@ def environment():
         subprocess.run([sys.executable, "-m", "venv", HOME / "venv"], check=True)
     install = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *PACKAGES]
     subprocess.run(install, check=True)
-    os.execv(python, [str(python), __file__, *sys.argv[1:]])
+    os.execv(python, [str(python), str(script), *sys.argv[1:]])
 
 
 def program(name):
@@ -405,7 +405,7 @@ def check_texts(page, report, fewest):
         faint = [(t["text"][:40], round(t["contrast"], 2)) for t in texts
                  if t["inside"] == inside and t["contrast"] < CONTRAST]
         report.check(f"the contrast of texts ({inside})", not faint, f"{faint}")
-    broken = [t["text"] for t in texts if re.fullmatch(r"\S{1,12}", t["text"]) and t["lines"] > 1]
+    broken = [t["text"] for t in texts if re.fullmatch(r"[^\s-]{1,12}", t["text"]) and t["lines"] > 1]
     report.check("short words are on one line", not broken, f"{broken}")
     cut = [t["text"][:40] for t in texts if t["cut"]]
     report.check("no text is cut off", not cut, f"{cut}")

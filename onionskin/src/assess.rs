@@ -285,8 +285,9 @@ impl AssessServer {
             program: env!("CARGO_PKG_VERSION").into(),
         };
         if self.apply.is_asked() {
-            let report = self.apply.run(request, self.common.out.as_ref())?;
+            let (report, measured) = self.apply.run(request, self.common.out.as_ref())?;
             self.common.write(&report, &report.document())?;
+            measured?;
             return match report.dry_run || report.is_complete() {
                 true => Ok(()),
                 false => Err(CommandError::LiesOpen(report.summary())),

@@ -395,6 +395,25 @@ fn encryption_closes_what_it_covers(kind: Kind) {
     assert_eq!(place.severity, Some(Severity::High), "{place:#?}");
     assert!(place.evidence[0].ends_with("644"), "{place:#?}");
 
+    if kind == Kind::MySql {
+        // The server's default is for new databases: this one had its own before.
+        root.must("ALTER DATABASE app ENCRYPTION='N'");
+        let open = Assessed::of(&server, &[], None);
+        let found = open.get("new-tables");
+        assert_eq!(found.state, State::Open, "{found:#?}");
+        assert!(
+            found.evidence[1].starts_with("database app: "),
+            "{found:#?}"
+        );
+        root.must("CREATE TABLE app.later (id INT PRIMARY KEY)");
+        let mend = found.mend.clone().expect("what closes it");
+        root.must(&mend);
+        let closed = Assessed::of(&server, &[], None);
+        closed.assert(State::Closed, &["new-tables"]);
+        let tables = closed.get("tablespaces").evidence.join("\n");
+        assert!(tables.contains("app/later: not encrypted"), "{tables}");
+    }
+
     // One table without encryption is told by its name.
     match kind {
         Kind::MariaDb => {

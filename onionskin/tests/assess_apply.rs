@@ -25,6 +25,7 @@ on_both_servers!(
     encryption_comes_and_goes_under_a_load,
     what_is_not_understood_is_refused,
     logs_that_somebody_reads_stay,
+    what_it_costs_stands_beside_it,
 );
 
 const CANARY: &str = "a canary that nobody has encrypted yet";
@@ -381,4 +382,80 @@ fn logs_that_somebody_reads_stay(kind: Kind) {
     reader.kill().expect("killed");
     reader.wait().expect("ended");
     drain.join().expect("drained").expect("read");
+}
+
+/// `--measure`: figures in the report of what was turned on, with what shows that it was in force
+/// while they were taken.
+fn what_it_costs_stands_beside_it(kind: Kind) {
+    let Some(site) = Site::start(kind) else {
+        return;
+    };
+    made(&site);
+    let out = site.at("measured");
+    let out_of = |name: &str| fs::read_to_string(out.join(name)).expect(name);
+    let restart = site.restart_command();
+    let apply = [
+        &APPLY[..],
+        &["--restart-with", &restart, "--purge-logs"],
+        &["--measure", "--tiny", "--out", out.to_str().expect("text")],
+    ]
+    .concat();
+    let said = site.ends(&apply, 0);
+    let told = report(&out);
+    assert!(told.is_complete(), "{told:#?}");
+    let cost = told.cost.join("\n");
+    let bench = onionskin_bench::report::Report::read(&out.join("bench/report.json"));
+    let bench = bench.expect("a report of its own");
+    let names: Vec<&str> = bench.scenarios.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["binlog", "tde"]);
+    // The server's word, its files, and a figure; off and on.
+    let (tables, log) = match kind {
+        Kind::MariaDb => ("innodb_encrypt_tables: ", "encrypt_binlog: "),
+        Kind::MySql => ("default_table_encryption: ", "binlog_encryption: "),
+    };
+    for setting in [tables, log] {
+        let found: Vec<&str> = cost.lines().filter(|line| line.contains(setting)).collect();
+        let off_and_on = ["OFF", "ON", "0", "1"].map(|value| {
+            let value = format!("{setting}{value} (");
+            found.iter().any(|line| line.contains(&value))
+        });
+        let is_both = |values: [bool; 2]| values == [true, true];
+        let [off, on, zero, one] = off_and_on;
+        assert!(is_both([off || zero, on || one]), "{setting}\n{cost}");
+    }
+    for file in ["sbtest_canary.ibd", "binlog"] {
+        for found in ["readable", "not readable"] {
+            let proof = format!("a planted text in {file}: {found} (");
+            assert!(cost.contains(&proof), "{proof}\n{cost}");
+        }
+    }
+    for figure in [
+        "compared with files in plaintext",
+        "compared with binary log in plaintext",
+    ] {
+        assert!(cost.contains(figure), "{figure}\n{cost}");
+    }
+    assert!(
+        !cost.contains(" 0 runs count") && !cost.contains("VOID"),
+        "{cost}"
+    );
+    // It is there for people, too.
+    for text in [said.as_str(), &out_of("report.html"), &out_of("report.md")] {
+        assert!(text.contains("files encrypted by the server"), "{text}");
+        assert!(text.contains("sbtest_canary.ibd: not readable"), "{text}");
+    }
+
+    // What fails behind it loses nothing of what was done.
+    let out = site.at("again");
+    fs::create_dir_all(out.join("bench")).expect("a folder");
+    fs::write(out.join("bench/report.json"), "{}").expect("written");
+    let again = [
+        &APPLY[..],
+        &["--measure", "--tiny", "--out", out.to_str().expect("text")],
+    ]
+    .concat();
+    let said = site.ends(&again, 2);
+    assert!(said.contains("0 done, 0 to do, 0 left"), "{said}");
+    let told = report(&out);
+    assert!(told.cost[0].starts_with("not measured: "), "{told:#?}");
 }

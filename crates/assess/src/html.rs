@@ -11,6 +11,8 @@ use crate::{
 const STYLE: &str = include_str!("report.css");
 /// Lines of evidence that are shown at once; the others unfold.
 const AT_ONCE: usize = 10;
+/// Letters of the longest word that a table leaves whole, whatever its columns have room for.
+const WHOLE: usize = 24;
 /// Nothing is loaded, and nothing runs, whatever a name may say.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
@@ -114,15 +116,26 @@ fn write_evidence(page: &mut String, evidence: &[String]) {
 }
 
 fn write_grid(page: &mut String, grid: &Grid) {
+    if grid.rows.is_empty() && grid.omitted == 0 {
+        *page += "<p class='quiet'>none</p>";
+        return;
+    }
     *page += "<div class='scroll'><table><thead><tr>";
     for head in &grid.heads {
-        let _ = write!(page, "<th>{}</th>", escape(head));
+        let _ = write!(page, "<th scope='col'>{}</th>", escape(head));
     }
     *page += "</tr></thead><tbody>";
     for row in &grid.rows {
         *page += "<tr>";
-        for cell in row {
-            let _ = write!(page, "<td>{}</td>", escape(cell));
+        for (cell, head) in row.iter().zip(&grid.heads) {
+            // where there is no room for a table, each cell says what it is
+            let is_long = |word: &str| word.chars().count() > WHOLE;
+            let class = match cell.split_whitespace().any(is_long) {
+                true => " class='long'",
+                false => "",
+            };
+            let (head, cell) = (escape(head), escape(cell));
+            let _ = write!(page, "<td{class} data-head='{head}'>{cell}</td>");
         }
         *page += "</tr>";
     }
@@ -133,5 +146,48 @@ fn write_grid(page: &mut String, grid: &Grid) {
             "<p class='quiet'>and {} more that are not listed</p>",
             grid.omitted
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page_of(rows: Vec<Vec<String>>) -> String {
+        html(&Document {
+            title: "<b>title</b>".into(),
+            sections: vec![Section {
+                title: "grid".into(),
+                grid: Some(Grid {
+                    heads: vec!["it's".into(), "a <i>head</i>".into()],
+                    rows,
+                    omitted: 0,
+                }),
+                ..Section::default()
+            }],
+            ..Document::default()
+        })
+    }
+
+    #[test]
+    fn cells_say_what_they_are_where_there_is_no_room() {
+        let page = page_of(vec![vec!["'><script>".into(), String::new()]]);
+        assert!(page.contains("<td data-head='it&#39;s'>&#39;&gt;&lt;script&gt;</td>"));
+        // nothing is shown of it on a phone
+        assert!(page.contains("<td data-head='a &lt;i&gt;head&lt;/i&gt;'></td>"));
+        assert!(!page.contains("<script") && !page.contains("<b>") && !page.contains("<i>"));
+    }
+
+    #[test]
+    fn words_are_divided_only_where_they_are_long() {
+        let page = page_of(vec![vec!["a short.name".into(), "x".repeat(25)]]);
+        assert!(page.contains("<td data-head='it&#39;s'>a short.name</td>"));
+        assert!(page.contains("<td class='long' data-head='a &lt;i&gt;head&lt;/i&gt;'>xxx"));
+    }
+
+    #[test]
+    fn a_table_without_rows_says_so() {
+        let page = page_of(Vec::new());
+        assert!(page.contains("<p class='quiet'>none</p>") && !page.contains("<table"));
     }
 }

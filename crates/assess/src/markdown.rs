@@ -71,6 +71,10 @@ fn write_entry(page: &mut String, entry: &Entry) {
 }
 
 fn write_grid(page: &mut String, grid: &Grid) {
+    if grid.rows.is_empty() && grid.omitted == 0 {
+        *page += "\nnone\n";
+        return;
+    }
     let row = |cells: &[String]| {
         let cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
         format!("| {} |\n", cells.join(" | "))

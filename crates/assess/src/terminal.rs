@@ -33,7 +33,11 @@ fn write_section(text: &mut String, section: &Section) {
         write_entry(text, entry);
     }
     if let Some(grid) = &section.grid {
-        let _ = writeln!(text, "  {}", grid.heads.join("  |  "));
+        let first = match grid.rows.is_empty() && grid.omitted == 0 {
+            true => "none".to_owned(),
+            false => grid.heads.join("  |  "),
+        };
+        let _ = writeln!(text, "  {first}");
         for row in grid.rows.iter().take(ROWS) {
             let _ = writeln!(text, "  {}", row.join("  |  "));
         }

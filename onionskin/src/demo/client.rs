@@ -36,12 +36,14 @@ impl From<Value> for Cell {
 }
 
 /// Rows with the names of their columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     pub names: Vec<String>,
     pub rows: Vec<Vec<Cell>>,
 }
 
 /// What came back.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     Done { affected: u64 },
     Rows(Table),
@@ -78,6 +80,12 @@ fn past(socket: &Path) -> OptsBuilder {
         .user(Some("root"))
 }
 
+/// A connection past the proxy to a server whose `root` has no password, which nobody else can
+/// reach.
+pub fn direct(socket: &Path) -> Result<Conn, CommandError> {
+    Conn::new(past(socket)).map_err(broken)
+}
+
 /// A session of `root`.
 pub struct Client(Conn);
 
@@ -99,6 +107,12 @@ impl Client {
     /// As somebody with access to the server.
     pub fn past_the_proxy(socket: &Path, password: &Password) -> Result<Self, CommandError> {
         let options = past(socket).pass(Some(&password.0));
+        Conn::new(options).map(Self).map_err(broken)
+    }
+
+    /// At a socket of a proxy or of a server, without a password, in a database.
+    pub fn at(socket: &Path, database: &str) -> Result<Self, CommandError> {
+        let options = past(socket).db_name(Some(database));
         Conn::new(options).map(Self).map_err(broken)
     }
 
@@ -133,6 +147,11 @@ impl Client {
                     .map_or_else(|_| Value::from(*text), Value::from)
             })
             .collect();
+        self.execute_with(sql, values)
+    }
+
+    /// The same with values of any kind.
+    pub fn execute_with(&mut self, sql: &str, values: Vec<Value>) -> Result<Reply, CommandError> {
         let result = self
             .0
             .exec_iter(sql, Params::Positional(values))
@@ -237,6 +256,7 @@ fn reply(result: mysql::Result<Reply>) -> Result<Reply, CommandError> {
     }
 }
 
-fn broken(error: mysql::Error) -> CommandError {
+/// A connection that failed, or a statement that must not.
+pub fn broken(error: mysql::Error) -> CommandError {
     failed(error.to_string())
 }

@@ -12,7 +12,9 @@
 //! | `client` | sessions, to the proxy and past it |
 //! | `screen` | how it looks |
 //! | `search` | looks for plaintexts in files |
+//! | `assess` | `demo assess`: from plain tables to a protected installation |
 
+mod assess;
 mod client;
 mod screen;
 mod script;
@@ -26,7 +28,7 @@ use std::{
     time::Instant,
 };
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use onionskin_keys::{KeySet, Suite};
 use onionskin_proxy::{
     Backend, BackendTls, Bound, CertificateRules, Config, FinishLimits, LoginLimits, Masks, Proxy,
@@ -53,64 +55,79 @@ use crate::{
 /// statements through it, looks at the same tables past it, searches the server's files for what
 /// must not be there, and removes everything.
 #[derive(Args)]
-pub struct Demo {}
+pub struct Demo {
+    #[command(subcommand)]
+    what: Option<What>,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Assess(assess::DemoAssess),
+}
 
 impl Demo {
     /// Returns an error if anything was not as it must be.
     pub fn run(self) -> Result<(), CommandError> {
-        logging::start(LevelFilter::WARN);
-        let begin = Instant::now();
-        let termination = Termination::watch().map_err(|source| CommandError::System {
-            doing: "waiting for signals",
+        match self.what {
+            None => both_sides(),
+            Some(What::Assess(assess)) => assess.run(),
+        }
+    }
+}
+
+fn both_sides() -> Result<(), CommandError> {
+    logging::start(LevelFilter::WARN);
+    let begin = Instant::now();
+    let termination = Termination::watch().map_err(|source| CommandError::System {
+        doing: "waiting for signals",
+        source,
+    })?;
+    let folder = temporary_folder()?;
+    let mut screen = Screen::default();
+
+    screen.chapter("A database server of its own, and the proxy before it");
+    let installation = Installation::open(&folder.path().join("server"), &termination)?;
+    let scratch = Installation::open_scratch(&installation, &termination)?;
+    let server = PrivateServer::start(installation, &termination)?;
+    let engine = PrivateServer::start(scratch, &termination)?;
+    // Before the proxy listens.
+    let password = Password::set(server.socket())?;
+    let (proxy, address) = bind(folder.path(), &server, &engine)?;
+    let stopper = proxy.stopper();
+    let stopper_on_signal = stopper.clone();
+    termination.on_signal(move || stopper_on_signal.stop());
+    let proxy_thread = thread::Builder::new()
+        .name("proxy".into())
+        .spawn(move || proxy.run())
+        .map_err(|source| CommandError::System {
+            doing: "starting a thread",
             source,
         })?;
-        let folder = temporary_folder()?;
-        let mut screen = Screen::default();
 
-        screen.chapter("A database server of its own, and the proxy before it");
-        let installation = Installation::open(&folder.path().join("server"), &termination)?;
-        let scratch = Installation::open_scratch(&installation, &termination)?;
-        let server = PrivateServer::start(installation, &termination)?;
-        let engine = PrivateServer::start(scratch, &termination)?;
-        // Before the proxy listens.
-        let password = Password::set(server.socket())?;
-        let (proxy, address) = bind(folder.path(), &server, &engine)?;
-        let stopper = proxy.stopper();
-        let stopper_on_signal = stopper.clone();
-        termination.on_signal(move || stopper_on_signal.stop());
-        let proxy_thread = thread::Builder::new()
-            .name("proxy".into())
-            .spawn(move || proxy.run())
-            .map_err(|source| CommandError::System {
-                doing: "starting a thread",
-                source,
-            })?;
-
-        let shown = show(&mut screen, address, &server, &password);
-        stopper.stop();
-        let proxy_ended = proxy_thread.join();
-        let data = server.data().to_owned();
-        // Everything that it still has in memory goes to its files.
-        server.stop();
-        engine.stop();
-        shown?;
-        match proxy_ended {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(failed(format!("the proxy: {error}"))),
-            Err(_) => return Err(failed("the proxy ended with a panic")),
-        }
-        search_files(&mut screen, &data)?;
-
-        let at = folder.path().to_owned();
-        folder
-            .close()
-            .map_err(|source| CommandError::File { path: at, source })?;
-        screen.text(&format!(
-            "\nAll answers were right, and everything is removed again. {:.1} s.",
-            begin.elapsed().as_secs_f64()
-        ));
-        Ok(())
+    let shown = show(&mut screen, address, &server, &password);
+    stopper.stop();
+    let proxy_ended = proxy_thread.join();
+    let data = server.data().to_owned();
+    // Everything that it still has in memory goes to its files.
+    server.stop();
+    engine.stop();
+    shown?;
+    match proxy_ended {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(failed(format!("the proxy: {error}"))),
+        Err(_) => return Err(failed("the proxy ended with a panic")),
     }
+    search_files(&mut screen, &data)?;
+
+    let at = folder.path().to_owned();
+    folder
+        .close()
+        .map_err(|source| CommandError::File { path: at, source })?;
+    screen.text(&format!(
+        "\nAll answers were right, and everything is removed again. {:.1} s.",
+        begin.elapsed().as_secs_f64()
+    ));
+    Ok(())
 }
 
 fn failed(text: impl Into<String>) -> CommandError {

@@ -173,6 +173,18 @@ impl Installation {
         Ok(())
     }
 
+    /// Which kind of server it is.
+    pub fn family(&self) -> Family {
+        self.program.family
+    }
+
+    /// With further options behind our own.
+    pub fn with_options(mut self, options: &[&str]) -> Self {
+        let options = options.iter().map(|option| (*option).to_owned());
+        self.more_options.extend(options);
+        self
+    }
+
     /// The server's socket, absolute.
     pub fn socket(&self) -> PathBuf {
         socket_in(&self.folder)

@@ -167,6 +167,8 @@ impl Site {
             .arg(format!("unix:{}", self.at("s").display()))
             .args(arguments)
             .env_remove("ONIONSKIN_PASSWORD")
+            // of --measure
+            .env("ONIONSKIN_MYSQLD", checkout().join("scripts/mysqld97"))
             .current_dir("/")
             .stdin(Stdio::null());
         command

@@ -112,7 +112,8 @@ impl ColumnLeak {
 }
 
 fn bits(bits: f64) -> String {
-    format!("{bits:.1}")
+    // no "-0.0": a sum of logarithms may end a little below zero
+    format!("{:.1}", (bits * 10.0).round() / 10.0 + 0.0)
 }
 
 fn percent(share: f64) -> String {
@@ -395,4 +396,16 @@ fn grid(heads: &[&str], mut rows: Vec<Vec<String>>) -> Option<Grid> {
         rows,
         omitted,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_below_zero() {
+        assert_eq!(bits(-0.04), "0.0");
+        assert_eq!(bits(-0.0), "0.0");
+        assert_eq!(bits(1.25), "1.3");
+    }
 }

@@ -173,8 +173,13 @@ impl QueriesReport {
     pub fn document(&self) -> Document {
         let fact = |name: &str, value: String| (name.to_owned(), value);
         let total: u64 = self.shapes.iter().map(|shape| shape.count).sum();
-        let mut sections = vec![self.policy_section(), self.commands_section()];
-        sections.extend(self.columns_sections());
+        let mut sections = vec![self.policy_section()];
+        if !self.commands.is_empty() {
+            sections.push(self.commands_section());
+        }
+        if !self.columns.is_empty() {
+            sections.extend(self.columns_sections());
+        }
         sections.push(self.tiers_section());
         sections.extend(self.shapes_sections());
         sections.extend(self.rest_sections());
@@ -211,8 +216,13 @@ impl QueriesReport {
         Section {
             title: "The policy".into(),
             prose: vec![
-                "For onionskin.toml. Every capability is needed by a statement or a key below."
-                    .into(),
+                match self.policy.is_empty() {
+                    true => "Nothing is to be protected: no column that was asked for can be.",
+                    false => {
+                        "For onionskin.toml. Every capability is needed by a statement or a key below."
+                    }
+                }
+                .into(),
             ],
             block: self.policy.clone(),
             ..Section::default()

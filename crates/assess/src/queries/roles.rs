@@ -92,11 +92,13 @@ fn role(
     let is_order =
         (compares(b'<') || compares(b'>')) && !(punct(next, b'<') && punct(next + 1, b'>'));
     if is_equal && !punct(next, b'<') && !punct(next, b'>') {
-        let beside = [next + 1, next + 2, next + 3];
-        let partner = beside
-            .iter()
-            .filter_map(|at| name(sql, tokens.get(*at)?))
-            .any(others);
+        // what it is compared with, behind its table's name; what follows that is another condition
+        let mut beside = next + 1;
+        while punct(beside + 1, b'.') {
+            beside += 2;
+        }
+        let partner = tokens.get(beside).and_then(|token| name(sql, token));
+        let partner = partner.is_some_and(others);
         return if partner || clause == "join" {
             "join"
         } else {
@@ -156,6 +158,8 @@ mod tests {
                 vec!["GROUP BY", "aggregate", "function"],
             ),
             ("SELECT b FROM t JOIN u ON t.a = u.other", vec!["join"]),
+            ("SELECT b FROM t JOIN u ON t.a = d.u.other", vec!["join"]),
+            ("SELECT b FROM t WHERE a = 'x' AND other > 7", vec!["="]),
             (
                 "UPDATE t SET a = 5 WHERE a BETWEEN 1 AND 2",
                 vec!["<", "stored"],

@@ -79,6 +79,10 @@ pub(super) fn facts(options: &ConnectOptions, verified: bool) -> Result<Facts, A
         account,
         link,
         tablespaces: tablespaces(reader)?,
+        databases: match family {
+            Family::MariaDb => Seen::Absent,
+            Family::MySql => databases(reader)?,
+        },
         foreign_tables: foreign_tables(reader)?,
         binary_logs: match is_logging {
             true => binary_logs(reader)?,
@@ -234,6 +238,18 @@ fn mariadb_tablespace(name: &str, encryption: Option<&Texts>) -> Tablespace {
 }
 
 const OWN_DATABASES: &str = "('mysql', 'information_schema', 'performance_schema', 'sys', 'INFORMATION_SCHEMA', 'PERFORMANCE_SCHEMA')";
+
+/// Each database has a default of its own. The server's is that of new databases.
+fn databases(reader: &mut Reader) -> Asked<Vec<(String, bool)>> {
+    let sql = format!(
+        "SELECT SCHEMA_NAME, DEFAULT_ENCRYPTION FROM information_schema.SCHEMATA \
+         WHERE SCHEMA_NAME NOT IN {OWN_DATABASES} ORDER BY SCHEMA_NAME LIMIT {MAX_ROWS}"
+    );
+    Ok(map(rows(reader, &sql, "GRANT SELECT ON *.*")?, |rows| {
+        let database = |row: &Texts| (cell(row, 0).to_owned(), cell(row, 1) == "YES");
+        rows.iter().map(database).collect()
+    }))
+}
 
 fn foreign_tables(reader: &mut Reader) -> Asked<Vec<ForeignTable>> {
     let sql = format!(

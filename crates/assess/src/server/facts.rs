@@ -260,6 +260,8 @@ pub struct Facts {
     pub variables: BTreeMap<String, String>,
     /// InnoDB's files.
     pub tablespaces: Seen<Vec<Tablespace>>,
+    /// MySQL's databases, and whether new tables of each are encrypted.
+    pub databases: Seen<Vec<(String, bool)>>,
     /// Tables of other engines.
     pub foreign_tables: Seen<Vec<ForeignTable>>,
     /// The binary log.
@@ -350,6 +352,7 @@ pub(crate) mod samples {
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
             tablespaces: Seen::Hidden(hidden()),
+            databases: Seen::Hidden(hidden()),
             foreign_tables: Seen::Hidden(hidden()),
             binary_logs: Seen::Hidden(hidden()),
             consumers: Seen::Hidden(hidden()),

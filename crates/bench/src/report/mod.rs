@@ -20,6 +20,7 @@ mod files;
 mod html;
 mod markdown;
 mod matrix;
+mod proved;
 mod reference;
 mod svg;
 mod terminal;
@@ -28,6 +29,7 @@ pub use figures::{change, figure};
 pub use files::ReportError;
 pub use html::html;
 pub use markdown::markdown;
+pub use proved::proofs;
 pub use terminal::summary as terminal_summary;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -89,7 +89,10 @@ fn without_password(facts: &Facts) -> Verdict {
             Severity::High,
             "Whoever reaches the server's port or socket is let in.",
             open.iter()
-                .map(|account| format!("{} ({})", account.name, account.method))
+                .map(|account| match account.method.is_empty() {
+                    true => account.name.clone(),
+                    false => format!("{} ({})", account.name, account.method),
+                })
                 .collect(),
             format!("ALTER USER {} IDENTIFIED BY '...';", quoted(&first.name)),
         )

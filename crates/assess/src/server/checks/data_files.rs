@@ -132,25 +132,79 @@ fn tablespaces(facts: &Facts) -> Verdict {
     })
 }
 
+const NEW_TABLE: &str = "A table that is made without asking for encryption has none.";
+/// Databases that the mend names. The evidence has them all.
+const NAMED: usize = 20;
+
 fn new_tables(facts: &Facts) -> Verdict {
-    let name = match facts.is_mariadb() {
-        true => "innodb_encrypt_tables",
-        false => "default_table_encryption",
-    };
-    must_be_on(facts, name, |seen| {
-        let mend = match facts.is_mariadb() {
-            true => "innodb_encrypt_tables = FORCE\ninnodb_encryption_threads = 4",
-            false => {
-                "SET PERSIST default_table_encryption = ON;\nSET PERSIST table_encryption_privilege_check = ON;"
-            }
-        };
-        Verdict::open(
-            Severity::Low,
-            "A table that is made without asking for encryption has none.",
-            vec![seen],
-            mend,
-        )
+    if !facts.is_mariadb() {
+        return new_tables_of_mysql(facts);
+    }
+    must_be_on(facts, "innodb_encrypt_tables", |seen| {
+        let mend = "innodb_encrypt_tables = FORCE\ninnodb_encryption_threads = 4";
+        Verdict::open(Severity::Low, NEW_TABLE, vec![seen], mend)
     })
+}
+
+/// What decides is the default of the table's database. The server's setting is the default of
+/// databases that are made from now on.
+fn new_tables_of_mysql(facts: &Facts) -> Verdict {
+    const SERVER: &str = "default_table_encryption";
+    let databases = match &facts.databases {
+        Seen::Known(databases) => databases,
+        Seen::Hidden(needs) => return Verdict::hidden(needs.clone()),
+        Seen::Absent => return Verdict::hidden("a server that shows DEFAULT_ENCRYPTION"),
+    };
+    let plain: Vec<&str> = databases
+        .iter()
+        .filter(|(_, encrypted)| !encrypted)
+        .map(|(name, _)| name.as_str())
+        .collect();
+    let of_server = must_be_on(facts, SERVER, |seen| {
+        let mend = "SET PERSIST default_table_encryption = ON;\n\
+                    SET PERSIST table_encryption_privilege_check = ON;";
+        Verdict::open(Severity::Low, NEW_TABLE, vec![seen], mend)
+    });
+    let verdict = match (plain.is_empty(), of_server) {
+        (true, Verdict::Closed(mut seen)) => {
+            seen.push(match databases.len() {
+                0 => "there is no database yet".into(),
+                many => format!("and so it is the default of {}", count(many, "database")),
+            });
+            Verdict::Closed(seen)
+        }
+        (true, other) => other,
+        (false, of_server) => {
+            let told = plain.iter().map(|name| {
+                format!("database {name}: DEFAULT ENCRYPTION is 'N', which decides for its tables")
+            });
+            let mut evidence: Vec<String> = told.collect();
+            let alters = plain.iter().take(NAMED);
+            let alters =
+                alters.map(|n| format!("ALTER DATABASE {} ENCRYPTION='Y';", identifier(n)));
+            let mut mend: Vec<String> = alters.collect();
+            if plain.len() > NAMED {
+                mend.push(format!("-- and so for {} more", plain.len() - NAMED));
+            }
+            match of_server {
+                Verdict::Open {
+                    evidence: seen,
+                    mend: of_new,
+                    ..
+                } => {
+                    evidence.splice(0..0, seen);
+                    mend.insert(0, of_new);
+                }
+                Verdict::Closed(seen) => {
+                    let seen = seen.into_iter();
+                    evidence.splice(0..0, seen.map(|s| format!("{s}, for new databases alone")));
+                }
+                _ => {}
+            }
+            Verdict::open(Severity::Low, NEW_TABLE, evidence, mend.join("\n"))
+        }
+    };
+    verdict.seen_in_part(facts.missing_tables())
 }
 
 fn other_engines(facts: &Facts) -> Verdict {
@@ -382,7 +436,10 @@ mod tests {
     use onionskin_rowstream::client::Family;
 
     use super::*;
-    use crate::server::facts::{Machine, samples::facts};
+    use crate::server::facts::{
+        Machine,
+        samples::{self, facts},
+    };
 
     fn space(name: &str, kind: SpaceKind, encrypted: bool) -> Tablespace {
         Tablespace {
@@ -411,6 +468,50 @@ mod tests {
         assert!(matches!(system(&facts), Verdict::Open { .. }));
         facts.tablespaces = Seen::Known(vec![space("app/users", SpaceKind::Data, true)]);
         assert!(matches!(tablespaces(&facts), Verdict::Closed(_)));
+    }
+
+    #[test]
+    fn the_default_of_each_database_decides() {
+        let on = [("default_table_encryption", "ON")];
+        let off = [("default_table_encryption", "OFF")];
+        let known = |list: &[(&str, bool)]| {
+            Seen::Known(list.iter().map(|(n, on)| ((*n).to_owned(), *on)).collect())
+        };
+        let mut facts = facts(Family::MySql, &on);
+        facts.databases = known(&[("made `later`", true), ("old", false)]);
+        let Verdict::Open { evidence, mend, .. } = new_tables(&facts) else {
+            panic!("tables of the database old are not encrypted");
+        };
+        assert_eq!(evidence.len(), 2, "{evidence:?}");
+        assert!(evidence[0].contains("for new databases alone"));
+        assert!(evidence[1].starts_with("database old: "));
+        assert_eq!(mend, "ALTER DATABASE `old` ENCRYPTION='Y';");
+        facts.databases = known(&[("made `later`", true)]);
+        assert!(matches!(new_tables(&facts), Verdict::Closed(_)));
+        facts.rights.sees_all_tables = false;
+        assert!(matches!(new_tables(&facts), Verdict::NotVisible { .. }));
+        facts.rights.sees_all_tables = true;
+        // Each database has it, and the next one will not.
+        facts.variables = samples::facts(Family::MySql, &off).variables;
+        let Verdict::Open { mend, .. } = new_tables(&facts) else {
+            panic!("tables of new databases are not encrypted");
+        };
+        assert!(mend.starts_with("SET PERSIST default_table_encryption"));
+        let many: Vec<(String, bool)> = (0..30).map(|n| (format!("d{n}"), false)).collect();
+        facts.databases = Seen::Known(many);
+        let Verdict::Open { evidence, mend, .. } = new_tables(&facts) else {
+            panic!("open");
+        };
+        assert_eq!(evidence.len(), 31);
+        assert!(
+            mend.contains("\nALTER DATABASE `d0` ENCRYPTION='Y';\n"),
+            "{mend}"
+        );
+        assert!(mend.ends_with("-- and so for 10 more"), "{mend}");
+        facts.databases = Seen::Hidden("more".into());
+        assert!(matches!(new_tables(&facts), Verdict::NotVisible { .. }));
+        facts.databases = Seen::Absent;
+        assert!(matches!(new_tables(&facts), Verdict::NotVisible { .. }));
     }
 
     #[test]
