@@ -68,7 +68,7 @@ pub fn leaks(report: &LeaksReport) -> Vec<[String; 5]> {
         let best = leak.best();
         [
             format!("{}.{}", leak.table, leak.column),
-            leak.capability.word().into(),
+            leak.capability.word(),
             leak.risk.map_or("nothing", |risk| risk.word()).into(),
             best.map_or_else(|| "0 %".into(), |best| best.rows.shown()),
             best.map_or_else(String::new, |best| best.attack.clone()),
