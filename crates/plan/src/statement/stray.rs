@@ -316,11 +316,15 @@ fn goes_on(sql: &[u8], all: &[Token], at: usize) -> bool {
         "and", "between", "div", "in", "is", "like", "mod", "or", "regexp", "rlike", "sounds",
         "xor",
     ];
-    // PARTITION BY KEY ALGORITHM = 2 (a)
-    let is_algorithm =
-        at > 1 && all[at - 1].is(b'=') && is_one_of(sql, &all[at - 2], &["algorithm"]);
+    /// Before numbers that parentheses may follow.
+    const COUNTS: [&str; 4] = ["algorithm", "limit", "partitions", "subpartitions"];
+    let word = match at.checked_sub(1) {
+        Some(sign) if all[sign].is(b'=') => sign.checked_sub(1),
+        before => before,
+    };
+    let counts = word.is_some_and(|word| is_one_of(sql, &all[word], &COUNTS));
     all.get(at + 1).is_some_and(|t| match t.kind {
-        TokenKind::Punct(b'(') if is_algorithm => false,
+        TokenKind::Punct(b'(') if counts => false,
         TokenKind::Punct(sign) => !b",);".contains(&sign),
         _ => is_one_of(sql, t, &OPERATORS),
     })
@@ -420,7 +424,7 @@ mod tests {
             "CREATE TABLE t (a INT DEFAULT (5 + 1), b DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6), c VARCHAR(9) DEFAULT CONCAT('a', 'b'))",
             "CREATE TABLE t (a INT) PARTITION BY LIST COLUMNS (a) (PARTITION p VALUES IN ('a', 'b'))",
             "CREATE TABLE t (a INT) PARTITION BY KEY (a) PARTITIONS 4",
-            "CREATE TABLE t (a INT) PARTITION BY KEY ALGORITHM = 2 (a) PARTITIONS 4",
+            "CREATE TABLE t (a INT) PARTITION BY KEY ALGORITHM = 2 (a) PARTITIONS 2 (PARTITION p, PARTITION q)",
             "CREATE TABLE t (a INT) SELECT 'x' AS a FROM u WHERE n = 'y'",
             "ALTER TABLE t ADD COLUMN a INT DEFAULT 5 AFTER b, ALTER c SET DEFAULT 'x', ALGORITHM=INPLACE, COMMENT 'a'",
             "ALTER TABLE t COALESCE PARTITION 2",
