@@ -10,6 +10,8 @@ on_both_servers!(
     views_of_plain_columns,
     indexes_over_prefixes,
     keys_in_definitions_of_columns,
+    engines_without_expressions_as_defaults,
+    databases_that_get_another_collation,
 );
 
 const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) {eq}, age INT {range}, note TEXT {}, city VARCHAR(20), \
@@ -451,4 +453,94 @@ fn prefixes_that_are_refused(pair: &mut Pair) {
         assert!(message.starts_with("OS1012"), "{sql}: {message}");
     }
     same_indexes(pair, "page");
+}
+
+/// A column that is added with a value for the rows has an expression as its default, which not all
+/// of MySQL's engines take.
+fn engines_without_expressions_as_defaults(kind: Kind) {
+    let Some(mut pair) = Pair::of(kind, false, &[]) else {
+        return;
+    };
+    let mut added = Vec::new();
+    for engine in ["InnoDB", "MyISAM", "MEMORY", "ARCHIVE", "BLACKHOLE"] {
+        let create =
+            format!("CREATE TABLE e_{engine} (id INT NOT NULL, p VARCHAR(5)) ENGINE={engine}");
+        if pair.same(&create).contains("Unknown storage engine") {
+            continue;
+        }
+        pair.same(&format!("INSERT INTO e_{engine} VALUES (1, 'a')"));
+        for column in [
+            "c INT NOT NULL DEFAULT 5 {range}",
+            "d VARCHAR(5) DEFAULT 'x' {eq}",
+        ] {
+            let (sql, bare) =
+                with_and_without_protection(&format!("ALTER TABLE e_{engine} ADD {column}"));
+            match pair.protected.run(&sql) {
+                Ok(_) => {
+                    pair.plain.must(&bare);
+                    added.push(engine);
+                }
+                Err(failure) => assert!(failure.message.contains("OS1"), "{sql}: {failure}"),
+            }
+        }
+        pair.same_rows(&format!("SELECT * FROM e_{engine}"), &[]);
+    }
+    let all = added.join(" ");
+    assert!(all.starts_with("InnoDB InnoDB MyISAM MyISAM"), "{all}");
+    assert_eq!(all.contains("MEMORY"), kind == Kind::MariaDb, "{all}");
+    // the default goes with the column into another engine
+    let other = match kind {
+        Kind::MariaDb => "MEMORY",
+        Kind::MySql => "ARCHIVE",
+    };
+    let done = pair.same_if_done(&format!("ALTER TABLE e_InnoDB ENGINE={other}"));
+    assert_eq!(done, kind == Kind::MariaDb);
+    pair.same_rows("SELECT * FROM e_InnoDB", &[]);
+}
+
+/// MariaDB gives new tables the collation that the database had when the session selected it.
+fn databases_that_get_another_collation(kind: Kind) {
+    const A_WHILE: std::time::Duration = std::time::Duration::from_millis(1200);
+    let options = PairOptions {
+        database: "DEFAULT CHARSET utf8mb4 COLLATE utf8mb4_general_ci",
+        ..PairOptions::default()
+    };
+    let Some(mut pair) = Pair::start_with(kind, options) else {
+        return;
+    };
+    let create = "(id INT PRIMARY KEY, a VARCHAR(9) {eq}, b VARCHAR(9))";
+    let own = format!("{create} COLLATE utf8mb4_unicode_ci");
+    pair.same(&format!("CREATE TABLE before_it {create}"));
+    for server in [pair.beside(), &pair.behind] {
+        server
+            .connect()
+            .must("ALTER DATABASE app COLLATE utf8mb4_bin");
+    }
+    std::thread::sleep(A_WHILE);
+    let compare = |pair: &mut Pair, table: &str| {
+        pair.same(&format!("SHOW CREATE TABLE {table}"));
+        pair.both(&format!("INSERT INTO {table} VALUES (1, 'A', 'B')"));
+        pair.same_rows(&format!("SELECT id FROM {table} WHERE a = 'a'"), &[]);
+        pair.same_rows(&format!("SELECT id FROM {table} WHERE b = 'b'"), &[]);
+    };
+    let done = pair.same_if_done(&format!("CREATE TABLE stale {create}"));
+    assert_eq!(done, kind == Kind::MySql);
+    if done {
+        compare(&mut pair, "stale");
+    }
+    // elsewhere, and where the definition says it
+    for (table, definition) in [
+        ("app.own", &*own),
+        ("app.of_numbers", "(id INT {eq}, b INT)"),
+    ] {
+        assert!(pair.same_if_done(&format!("CREATE TABLE {table} {definition}")));
+        pair.same(&format!("SHOW CREATE TABLE {table}"));
+    }
+    assert!(pair.same_if_done("CREATE TABLE copied LIKE before_it"));
+    compare(&mut pair, "copied");
+    // the same one again is no news to MariaDB
+    pair.same("USE information_schema");
+    pair.same("USE app");
+    assert!(pair.same_if_done(&format!("CREATE TABLE afterwards {create}")));
+    compare(&mut pair, "afterwards");
 }

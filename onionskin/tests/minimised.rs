@@ -33,6 +33,12 @@ on_both_servers!(
     warnings_of_values_beside_an_error,
     rows_to_be_changed_are_found_by_values_of_their_type,
     parameters_beyond_a_character_set_end_a_statement_early,
+    rows_that_a_check_keeps_out_are_no_records,
+    conditions_are_shown_as_the_server_writes_them,
+    deprecated_calls_stand_beside_an_error,
+    a_named_new_row_has_the_columns_of_the_list,
+    a_definition_ends_savepoints,
+    statements_by_name_under_locks,
 );
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, k INT {eq, range}, r DOUBLE {}, g INT, d DOUBLE, \
@@ -865,5 +871,176 @@ fn what_a_star_stands_for_is_not_compared_with_tokens(kind: Kind) {
         assert!(failure.message.contains("OS1"), "{failure}");
         pair.nothing_leaked();
         pair.assert_no_trace_of(&[SECRET]);
+    }
+}
+
+/// IGNORE leaves a row out for a CHECK, and counts it nowhere.
+fn rows_that_a_check_keeps_out_are_no_records(kind: Kind) {
+    const CHECKED: &str =
+        "CREATE TABLE c (id INT PRIMARY KEY, c INT NOT NULL {range}, CHECK (c <> 7 AND c <> 3))";
+    for with_engine in [false, true] {
+        let Some(mut pair) = Pair::of(kind, with_engine, &[CHECKED]) else {
+            return;
+        };
+        let mut equal = 0;
+        for sql in [
+            "INSERT IGNORE INTO c (id, c) VALUES (14, DEFAULT), (52, 7)",
+            "INSERT IGNORE INTO c (id, c) VALUES (15, 1), (53, 7), (54, 3), (55, 4), (15, 2)",
+            "INSERT IGNORE INTO c (id, c) VALUES (53, 7), (54, 3)",
+            "INSERT IGNORE INTO c (id, c) VALUES (60, ABS(-7)), (61, ABS(-8)), (61, 9)",
+            "INSERT IGNORE INTO c (id, c) VALUES (60, ABS(-7))",
+            "INSERT IGNORE INTO c (id, c) SELECT id + 100, c + 3 FROM c",
+            "INSERT IGNORE INTO c (id, c) SELECT id + 200, c + 6 FROM c",
+            "REPLACE INTO c (id, c) SELECT id, c + 1 FROM c WHERE c = 9",
+        ] {
+            if pair.same_if_done(sql) {
+                pair.same("SHOW COUNT(*) WARNINGS");
+                pair.same_rows("SELECT * FROM c ORDER BY id", &[]);
+                equal += 1;
+            }
+        }
+        let values = [Value::from(70), Value::from(71), Value::from(7)];
+        let prepared = "INSERT IGNORE INTO c (id, c) VALUES (?, DEFAULT), (?, ?)";
+        equal += u32::from(pair.same_if_done_with(prepared, &values));
+        assert!(equal > if with_engine { 6 } else { 1 }, "{equal}");
+    }
+}
+
+/// MySQL writes the conditions of a table that is changed anew, with quotes or without.
+fn conditions_are_shown_as_the_server_writes_them(kind: Kind) {
+    const CHECKED: &str = "CREATE TABLE c (id INT PRIMARY KEY, c INT {range}, at TIMESTAMP, CHECK (c <> 7 OR c IS NULL))";
+    let Some(mut pair) = Pair::of(kind, false, &[CHECKED]) else {
+        return;
+    };
+    for sql in [
+        "SET sql_quote_show_create = 0",
+        "ALTER TABLE c ADD KEY odd (at)",
+        "ALTER TABLE c ADD d INT {eq}",
+        "CREATE TABLE e (id INT PRIMARY KEY, c INT {range}, CHECK (c <> 7))",
+    ] {
+        pair.same_if_done(sql);
+    }
+    pair.same("SET sql_quote_show_create = 1");
+    for table in ["c", "e"] {
+        pair.same_or_refused(&format!("SHOW CREATE TABLE {table}"));
+    }
+    pair.same("ALTER TABLE c ADD f INT");
+    pair.same("SHOW CREATE TABLE c");
+}
+
+/// MySQL warns of `VALUES()` in each text, whatever becomes of the statement.
+fn deprecated_calls_stand_beside_an_error(kind: Kind) {
+    const UPSERTED: &str =
+        "CREATE TABLE c (id INT PRIMARY KEY, f FLOAT NOT NULL, a TIME, b TIME NOT NULL {range})";
+    for with_engine in [false, true] {
+        let Some(mut pair) = Pair::of(kind, with_engine, &[UPSERTED]) else {
+            return;
+        };
+        let mut equal = 0;
+        for sql in [
+            "INSERT INTO c VALUES (8, 0.5, '23:59:59', '1e2'), (60, -1e0, '00:00:00', NULL) ON DUPLICATE KEY UPDATE b = VALUES(b), a = '10:11:12', f = VALUES(f)",
+            "INSERT INTO c VALUES (8, 0.5, NULL, '10:00'), (60, 1, NULL, NULL) ON DUPLICATE KEY UPDATE b = VALUES(b)",
+            "INSERT INTO c VALUES (8, 0.5, NULL, NULL) ON DUPLICATE KEY UPDATE b = VALUES(b), a = VALUES(a)",
+            "INSERT INTO c VALUES (8, 0.5, NULL, 'x') ON DUPLICATE KEY UPDATE b = VALUES(b), a = VALUES(a)",
+            "INSERT INTO c VALUES (8, 0.5, '10:11:12.123', '10:11:12.123'), (9, 1, NULL, NULL) ON DUPLICATE KEY UPDATE b = VALUES(b), a = '10:11:12.12'",
+        ] {
+            for question in [
+                "SELECT @@warning_count, @@error_count",
+                "SHOW COUNT(*) WARNINGS",
+                "SHOW WARNINGS",
+            ] {
+                if pair.same_or_refused(sql) {
+                    equal += u32::from(pair.same_or_refused(question));
+                }
+            }
+        }
+        println!("{equal} questions are answered");
+    }
+}
+
+/// What the list of columns leaves out is no column of the new row. MySQL says so before it looks
+/// at a value.
+fn a_named_new_row_has_the_columns_of_the_list(kind: Kind) {
+    if kind == Kind::MariaDb {
+        // no name for the new row
+        return;
+    }
+    const UPSERTED: &str =
+        "CREATE TABLE c (id INT PRIMARY KEY, a VARCHAR(4), b INT {eq}, v VARBINARY(5) {})";
+    let Some(mut pair) = Pair::of(kind, false, &[UPSERTED]) else {
+        return;
+    };
+    for sql in [
+        "INSERT INTO c (id, v) VALUES (1, 'too long') AS new ON DUPLICATE KEY UPDATE v = 'x', a = new.a",
+        "INSERT INTO c (id, v) VALUES (1, 'short') AS new ON DUPLICATE KEY UPDATE a = new.a",
+        "INSERT INTO c (id, v) VALUES (1, 'short') AS `new` ON DUPLICATE KEY UPDATE a = CONCAT(`new`.a, 'x')",
+        "INSERT INTO c (id, v) VALUES (1, 'too long') AS new ON DUPLICATE KEY UPDATE b = new.b",
+        "INSERT INTO c (id, a, v) VALUES (1, 'a', 'short') AS new ON DUPLICATE KEY UPDATE a = new.a, v = new.v",
+        "INSERT INTO c VALUES (1, 'a', 5, 'short') AS new ON DUPLICATE KEY UPDATE a = new.a, b = new.b",
+        "INSERT INTO c (id, A) VALUES (1, 'q') AS NEW ON DUPLICATE KEY UPDATE a = new.a",
+        "INSERT INTO c SET id = 1, a = 'r' AS new ON DUPLICATE KEY UPDATE a = new.a",
+        "INSERT INTO c SET id = 1, a = 'r' AS new ON DUPLICATE KEY UPDATE a = new.v",
+    ] {
+        pair.same_or_refused(sql);
+        pair.same_rows("SELECT * FROM c ORDER BY id", &[]);
+    }
+}
+
+/// Without autocommit, a savepoint is kept outside of a transaction. A definition ends it, and what
+/// the proxy asks then must not leave a transaction of its own.
+fn a_definition_ends_savepoints(kind: Kind) {
+    let Some(mut pair) = filled(kind, false) else {
+        return;
+    };
+    for definition in [
+        "CREATE PROCEDURE p() SELECT * FROM t",
+        "CREATE TABLE plain (a INT)",
+        "ALTER TABLE t ADD z INT",
+        "DROP TABLE plain",
+        "DROP PROCEDURE p",
+        "CREATE VIEW v AS SELECT id FROM t",
+    ] {
+        for sql in [
+            "SET autocommit = 0",
+            "SAVEPOINT a",
+            definition,
+            "SHOW CREATE TABLE elsewhere",
+            "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+            "SELECT @@transaction_isolation",
+            "SELECT k FROM t WHERE id = 1",
+            "ROLLBACK TO a",
+            "ROLLBACK",
+            "SET autocommit = 1",
+        ] {
+            pair.same_if_done(sql);
+        }
+    }
+}
+
+/// A server opens the tables when a statement is prepared.
+fn statements_by_name_under_locks(kind: Kind) {
+    for with_engine in [false, true] {
+        let Some(mut pair) = filled(kind, with_engine) else {
+            return;
+        };
+        pair.same("CREATE TABLE other (id INT PRIMARY KEY)");
+        pair.same("LOCK TABLES other WRITE");
+        for text in [
+            "UPDATE t SET k = ? WHERE id = ?",
+            "UPDATE t SET k = k + ? WHERE id = ?",
+            "DELETE FROM t WHERE r = ? AND id = ?",
+            "INSERT INTO t (id, k, y) VALUES (?, ?, 2001)",
+            "SELECT k FROM t WHERE id = ? AND g = ?",
+            "SELECT id FROM t WHERE ABS(k) = ? OR r = ?",
+        ] {
+            pair.same_or_refused(&format!("PREPARE s FROM '{text}'"));
+        }
+        pair.same("UNLOCK TABLES");
+        pair.same("LOCK TABLES t WRITE");
+        pair.same("PREPARE s FROM 'UPDATE t SET k = ? WHERE id = ?'");
+        pair.same("SET @a = 77, @b = 1");
+        pair.same("EXECUTE s USING @a, @b");
+        pair.same("UNLOCK TABLES");
+        pair.same_rows("SELECT id, k FROM t ORDER BY id", &[]);
     }
 }

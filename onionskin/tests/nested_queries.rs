@@ -11,6 +11,8 @@ on_both_servers!(
     no_constant_is_sent_beside_protected_columns,
     a_clause_behind_a_query_is_read,
     values_have_their_place,
+    operators_have_their_columns,
+    expressions_beside_protected_columns,
     names_that_are_words,
     a_database_has_one_name,
     tables_of_no_database,
@@ -372,6 +374,124 @@ fn a_clause_behind_a_query_is_read(kind: Kind) {
     pair.same(&format!("{head} y = CONCAT(y, VALUES(y)), x = x + 1"));
     pair.same_result_of_text("SELECT * FROM plain ORDER BY id");
     pair.nothing_leaked();
+}
+
+/// An expression in which the column was forgotten is a syntax error to every server, which has its
+/// constant in its log by then.
+fn operators_have_their_columns(kind: Kind) {
+    let Some(mut pair) = pair(kind) else {
+        return;
+    };
+    pair.protected
+        .must("CREATE TABLE t (id_p INT PRIMARY KEY, n VARCHAR(40), k INT, d_p DATE)");
+    let mut session = pair.proxy.connect_to("app");
+    for form in [
+        "ALTER TABLE t ADD CHECK ({e})",
+        "ALTER TABLE t ADD CONSTRAINT c CHECK ({e})",
+        "ALTER TABLE t ADD y_p INT CHECK ({e})",
+        "ALTER TABLE t ADD y_p VARCHAR(40) DEFAULT ({e})",
+        "ALTER TABLE t ADD y_p VARCHAR(40) DEFAULT CONCAT({e})",
+        "ALTER TABLE t ADD y_p VARCHAR(40) AS ({e})",
+        "ALTER TABLE t ADD y_p VARCHAR(40) GENERATED ALWAYS AS ({e}) STORED",
+        "ALTER TABLE t MODIFY d_p DATE DEFAULT ({e})",
+        "ALTER TABLE t ALTER d_p SET DEFAULT ({e})",
+        "ALTER TABLE t ADD KEY (({e}))",
+        "ALTER TABLE t ADD UNIQUE KEY (id_p, ({e}) DESC)",
+        "CREATE INDEX i ON t (({e}))",
+        "ALTER TABLE t PARTITION BY HASH ({e})",
+        "ALTER TABLE t PARTITION BY RANGE ({e}) (PARTITION a VALUES LESS THAN (5))",
+        "ALTER TABLE t PARTITION BY RANGE (id_p) (PARTITION a VALUES LESS THAN ({e}))",
+        "ALTER TABLE t PARTITION BY LIST (id_p) (PARTITION a VALUES IN (5, {e}))",
+        "ALTER TABLE t ADD PARTITION (PARTITION a VALUES LESS THAN ({e}))",
+        // of a new table no other is near
+        "CREATE TABLE u (id_p INT, m VARCHAR(40), CHECK ({e}))",
+        "CREATE TABLE u (id_p INT CHECK ({e}), m VARCHAR(40))",
+        "CREATE TABLE u (id_p INT DEFAULT ({e}), m VARCHAR(40))",
+        "CREATE TABLE u (id_p INT AS ({e}), m VARCHAR(40))",
+        "CREATE TABLE u (id_p INT, m VARCHAR(40), KEY (({e})))",
+        "CREATE TABLE u (id_p INT, m VARCHAR(40)) PARTITION BY HASH ({e})",
+        "CREATE TABLE u (m VARCHAR(40) DEFAULT ({e}))",
+        "CREATE TABLE u (m VARCHAR(40) CHECK ({e}))",
+    ] {
+        for expression in [
+            "<> '{v}'",
+            "= '{v}'",
+            "'{v}' =",
+            "LIKE '{v}'",
+            "NOT LIKE '{v}'",
+            "REGEXP '{v}'",
+            "IN ('{v}')",
+            "NOT IN ('a', '{v}')",
+            "BETWEEN '{v}' AND 'z'",
+            "id_p > 5 AND <> '{v}'",
+            "id_p > 5 OR (<> '{v}')",
+            "id_p '{v}'",
+            "id_p > 5, '{v}' <",
+            "<> /*!50000 '{v}' */",
+        ] {
+            let sql = form.replace("{e}", &expression.replace("{v}", SECRET));
+            let failure = session.run(&sql).expect_err(&sql);
+            assert!(failure.message.contains("OS1"), "{sql}: {failure}");
+        }
+    }
+    drop(session);
+    nothing_was_sent(pair);
+}
+
+/// What is whole goes through, beside protected columns too.
+fn expressions_beside_protected_columns(kind: Kind) {
+    let Some(mut pair) = pair(kind) else {
+        return;
+    };
+    let of_both = [
+        "CREATE TABLE t (id_p INT PRIMARY KEY, n VARCHAR(40), a_p VARCHAR(40), d_p DATE, j_p JSON, \
+         CHECK (a_p <> 'x' OR a_p IS NULL), CHECK (d_p > DATE'1970-01-01'), \
+         CHECK (id_p NOT BETWEEN -5 AND -1 AND id_p NOT IN (13, 17)), \
+         CHECK (a_p NOT LIKE 'x|%%' ESCAPE '|'), CHECK (NOT (a_p REGEXP '^q')), \
+         CHECK (id_p DIV 2 < 100000), CHECK (JSON_EXTRACT(j_p, '$.a') IS NULL OR d_p IS NOT NULL))",
+        "ALTER TABLE t ADD g_p VARCHAR(60) AS (CONCAT(a_p, '-', IFNULL(id_p, 'none'))) VIRTUAL, \
+         ADD h_p INT AS (CASE WHEN id_p > 5 THEN 1 ELSE 0 END) STORED, \
+         ADD u_p DATE AS (DATE_ADD(d_p, INTERVAL 1 DAY)), \
+         ADD e_p DATE DEFAULT (CURRENT_DATE + INTERVAL 1 YEAR), \
+         ADD f_p VARCHAR(40) DEFAULT (CONCAT('a', 'b')), \
+         ADD i_p VARCHAR(9) AS (TRIM(BOTH 'x' FROM a_p)), \
+         ADD k_p VARCHAR(9) AS (SUBSTRING(a_p FROM 2 FOR 3)), \
+         ADD l_p INT AS (EXTRACT(YEAR FROM d_p) * 100 + 7), \
+         ADD m_p INT AS (CAST(id_p + 5 AS SIGNED))",
+        "ALTER TABLE t ADD KEY w (a_p(5) DESC, d_p)",
+        "INSERT INTO t (id_p, n, a_p, d_p) VALUES (7, 'n', 'xay', '2020-02-28')",
+        "INSERT INTO t (id_p, n, a_p, d_p) VALUES (13, 'n', 'a', '2020-02-28')",
+        "INSERT INTO t (id_p, n, a_p, d_p) VALUES (8, 'n', 'x', '2020-02-28')",
+        "SELECT id_p, n, g_p, h_p, u_p, f_p, i_p, k_p, l_p, m_p FROM t",
+        "CREATE TABLE p (id_p INT, n VARCHAR(40), d_p DATE) \
+         PARTITION BY RANGE (YEAR(d_p) * 100 + MONTH(d_p)) \
+         (PARTITION a VALUES LESS THAN (201001), PARTITION b VALUES LESS THAN MAXVALUE)",
+        "CREATE TABLE q (id_p INT, m_p INT, n VARCHAR(40)) PARTITION BY LIST COLUMNS (id_p, m_p) \
+         (PARTITION a VALUES IN ((1, 2), (NULL, -3)), PARTITION b VALUES IN ((5, 6)))",
+        "INSERT INTO q VALUES (5, 6, 'n'), (7, 8, 'n')",
+    ];
+    let of_mysql = [
+        "ALTER TABLE t ADD KEY v ((CAST(j_p->'$.a' AS UNSIGNED ARRAY))), \
+         ADD KEY x ((LOWER(a_p)), (id_p + 1) DESC), ADD UNIQUE KEY y ((CONCAT(a_p, 'y'))), \
+         ADD CHECK (j_p->>'$.b' IS NULL OR j_p->>'$.b' <> 'x'), ADD CHECK (id_p << 1 ^ 2 <> 9)",
+        "SHOW CREATE TABLE t",
+    ];
+    let of_mariadb = [
+        "ALTER TABLE t ADD o_p VARCHAR(20) DEFAULT CONCAT('a', id_p), \
+         ADD q_p VARCHAR(20) DEFAULT CAST('x' AS CHAR), ADD r_p INT DEFAULT IF(1 > 2, 3, 4)",
+        "SELECT o_p, q_p, r_p FROM t",
+    ];
+    let own: &[&str] = match kind {
+        Kind::MariaDb => &of_mariadb,
+        Kind::MySql => &of_mysql,
+    };
+    for sql in of_both.iter().chain(own) {
+        let said = pair.same(sql);
+        assert!(
+            !said.contains("OS1") && !said.contains("1064"),
+            "{sql}: {said}"
+        );
+    }
 }
 
 /// MariaDB takes DATABASE for a name.

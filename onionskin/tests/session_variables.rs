@@ -7,6 +7,7 @@ use onionskin_testkit::*;
 on_both_servers!(
     statements_mean_what_they_mean_to_the_server,
     what_changes_meanings_is_refused_however_it_is_set,
+    a_bound_for_joins_is_not_about_own_questions,
     every_variable_is_in_the_documentation,
 );
 
@@ -287,6 +288,100 @@ const FILLINGS: &[&str] = &[
     "ALTER TABLE made DROP COLUMN c",
     "SELECT * FROM made WHERE id <> 4 ORDER BY id",
 ];
+
+/// Statements that a plain server does whatever `max_join_size` is, in a session that does not know
+/// the tables yet.
+const OF_ANY_SIZE: &[&str] = &[
+    "SELECT name, n FROM m WHERE id = 2",
+    "INSERT INTO m (id, name, n, free, plain) VALUES (50, 'eve', 4, 'f', 'p')",
+    "UPDATE m SET name = 'carla' WHERE n = 2000000000",
+    "UPDATE m SET n = n + 1",
+    "UPDATE m SET name = CONCAT(name, '!')",
+    "UPDATE m SET c = 'k' WHERE free = 'f'",
+    "UPDATE v SET n = 3 WHERE name = 'dora'",
+    "UPDATE m SET n = 1 ORDER BY n DESC LIMIT 2",
+    "INSERT INTO m (id, name) VALUES (50, 'z') ON DUPLICATE KEY UPDATE name = CONCAT(name, '2'), n = n + 1",
+    "INSERT INTO m (id, name) VALUES (51, UPPER('y'))",
+    "REPLACE INTO m (id, name, n) VALUES (51, 'replaced', 9)",
+    "INSERT INTO parents VALUES (7, 'seven')",
+    "INSERT INTO children VALUES (7, 'seven')",
+    "UPDATE parents SET mail = 'Seven' WHERE id = 7",
+    "DELETE FROM m WHERE free = 'nothing'",
+    "DELETE FROM nokey WHERE s > 'a' ORDER BY s LIMIT 1",
+    "CREATE TABLE made (id INT PRIMARY KEY, c VARCHAR(20) {eq, join:mails}, FOREIGN KEY (c) REFERENCES parents (mail))",
+    "CREATE TABLE copied LIKE m",
+    "ALTER TABLE made ADD e VARCHAR(5) {eq}",
+    "ALTER TABLE made MODIFY e VARCHAR(6) {eq}",
+    "CREATE VIEW made_v AS SELECT id, c FROM made",
+    "INSERT INTO made VALUES (1, 'seven', 'e')",
+    "UPDATE made_v SET c = NULL WHERE id = 1",
+    "DROP VIEW made_v",
+    "DROP TABLE made, copied",
+];
+
+/// Sizes that bound every `SELECT` of more than one row, and how they are set.
+const BOUNDS: [&str; 4] = [
+    "SET max_join_size = 1",
+    "SET SESSION max_join_size = 2, SESSION sql_big_selects = 0",
+    "SET max_join_size = 1; SET sql_big_selects = 1; SET sql_big_selects = 0",
+    "SET max_join_size = DEFAULT; SET max_join_size = 3",
+];
+
+/// How old what a proxy knows of a table may be, and some more.
+const A_WHILE: std::time::Duration = std::time::Duration::from_millis(1200);
+
+/// `max_join_size` bounds the client's queries. What the proxy asks for itself is no query of the
+/// client's.
+fn a_bound_for_joins_is_not_about_own_questions(kind: Kind) {
+    for has_engine in [false, true] {
+        let options = PairOptions {
+            engine: match has_engine {
+                true => Engine::Own,
+                false => Engine::Missing,
+            },
+            ..PairOptions::default()
+        };
+        let Some(mut pair) = Pair::start_with(kind, options) else {
+            return;
+        };
+        for table in TABLES.split(';') {
+            pair.create(table);
+        }
+        for sql in STATEMENTS.iter().take(25) {
+            pair.same_if_done(sql);
+        }
+        let mut compared = Compared::default();
+        for bound in BOUNDS {
+            pair.plain = Session::open(pair.beside().port(), "root", "", Some("app"));
+            pair.protected = pair.proxy.connect_to("app");
+            std::thread::sleep(A_WHILE);
+            for set in bound.split("; ") {
+                pair.run(set);
+            }
+            for sql in OF_ANY_SIZE {
+                let (protected, bare) = with_and_without_protection(sql);
+                compared.compare(&mut pair, bound, &protected, &bare);
+            }
+            assert!(compared.different.is_empty(), "{:#?}", compared.different);
+            pair.same("SELECT @@max_join_size, @@sql_big_selects");
+            pair.run("SET max_join_size = DEFAULT");
+            for table in ["m", "parents", "children", "nokey"] {
+                pair.same_rows_in_any_order(&format!("SELECT * FROM {table}"), &[]);
+            }
+        }
+        // what is refused under any bound
+        let mut known = vec!["OS1002", "OS1003", "OS1005", "OS1027", "OS1040"];
+        if has_engine {
+            // it has no keys
+            known.push("the session's max_join_size");
+        }
+        let is_other = |text: &&String| !known.iter().any(|code| text.contains(code));
+        let refused: Vec<_> = compared.refused.iter().filter(is_other).collect();
+        assert!(refused.is_empty(), "{refused:#?}");
+        assert!(compared.answers > 60, "{}", compared.answers);
+        println!("{} refused", compared.refused.len());
+    }
+}
 
 /// What both say, unless the proxy refuses; then the plain server is not asked.
 #[derive(Default)]

@@ -15,6 +15,7 @@ on_both_servers!(
     constants_that_are_refused,
     what_is_refused,
     views_of_what_is_gone,
+    views_that_a_snapshot_has_not_looked_up,
 );
 
 const TABLES: &[&str] = &[
@@ -565,4 +566,70 @@ fn views_of_what_is_gone(kind: Kind) {
         pair.same(sql);
     }
     pair.nothing_leaked();
+}
+
+/// In a transaction that sees the past, what is behind a view is held against what it is now.
+fn views_that_a_snapshot_has_not_looked_up(kind: Kind) {
+    const TABLES: [&str; 2] = [
+        "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20) {eq}, p INT)",
+        "CREATE TABLE u (id INT PRIMARY KEY, mail VARCHAR(20) {eq}, q INT)",
+    ];
+    const VIEWS: [(&str, &str); 9] = [
+        ("plain", "SELECT id, p FROM t"),
+        ("renamed", "SELECT p AS id, id AS p FROM t"),
+        (
+            "constant",
+            "SELECT id, 'it''s `name`' AS c FROM t WHERE p > 0",
+        ),
+        ("sealed", "SELECT id, name FROM t"),
+        (
+            "both",
+            "SELECT t.id, t.name, u.q FROM t JOIN u ON t.id = u.id",
+        ),
+        (
+            "plain_both",
+            "SELECT t.id, u.q FROM t LEFT JOIN u ON t.id = u.id",
+        ),
+        ("counted", "SELECT p, COUNT(*) AS n FROM t GROUP BY p"),
+        ("above", "SELECT id, name FROM sealed"),
+        ("above_both", "SELECT id, q FROM both_of_them"),
+    ];
+    let Some(mut pair) = Pair::of(kind, false, &TABLES) else {
+        return;
+    };
+    pair.both("INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 1)");
+    pair.both("INSERT INTO u VALUES (1, 'a@b', 5), (2, 'c@d', 6)");
+    let name = |name: &str| match name {
+        "both" => "both_of_them".to_owned(),
+        other => other.to_owned(),
+    };
+    let mut made = Vec::new();
+    for (view, query) in VIEWS {
+        if pair.same_if_done(&format!("CREATE VIEW {} AS {query}", name(view))) {
+            made.push(view);
+        }
+    }
+    assert!(made.len() > 4, "{made:?}");
+    let mut answered = Vec::new();
+    for view in made.iter().copied() {
+        // what nobody has looked up
+        let user = format!("u_{view}");
+        for server in [pair.beside(), &pair.behind] {
+            let mut root = server.connect();
+            root.must(&format!("CREATE USER {user}@'%'"));
+            root.must(&format!("GRANT ALL ON app.* TO {user}@'%'"));
+        }
+        pair.plain = Session::open(pair.beside().port(), &user, "", Some("app"));
+        pair.protected = Session::open(pair.proxy.port(), &user, "", Some("app"));
+        pair.both("START TRANSACTION");
+        pair.same("SELECT id, q FROM u WHERE id = 1");
+        let query = format!("SELECT * FROM {}", name(view));
+        let said = pair.say(&query);
+        if !said.is_refused() {
+            assert_eq!(said.plain, said.protected, "{query}");
+            answered.push(view);
+        }
+        pair.both("ROLLBACK");
+    }
+    assert_eq!(answered, made);
 }

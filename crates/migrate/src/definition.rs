@@ -7,7 +7,7 @@ use onionskin_keys::{KeySet, Suite};
 use onionskin_physical::{CreateTable, PhysicalTable};
 use onionskin_rowstream::route::{Copied, Route, Transform};
 use onionskin_rowstream::session::Session;
-use onionskin_schema::{Policy, identifier, same_name, split_foreign_keys};
+use onionskin_schema::{Column, Policy, identifier, lost_defaults, same_name, split_foreign_keys};
 use onionskin_value::Family;
 
 use crate::consent::Consent;
@@ -88,10 +88,17 @@ pub fn statements(
         Family::MySql => without_check_names(rest),
         Family::MariaDb => rest.to_owned(),
     };
+    let mut lost = match family {
+        Family::MySql => without_default(old),
+        Family::MariaDb => Vec::new(),
+    };
     let rest = match operation {
-        Operation::Modify(texts) => modify::read_all(texts)?
-            .iter()
-            .try_fold(rest, |rest, new| new.put(&old.logical, &rest))?,
+        Operation::Modify(texts) => {
+            let definitions = modify::read_all(texts)?;
+            lost.retain(|name| !definitions.iter().any(|new| same_name(&new.name, name)));
+            let mut definitions = definitions.iter();
+            definitions.try_fold(rest, |rest, new| new.put(&old.logical, &rest))?
+        }
         _ => rest,
     };
     let logical = format!("CREATE TABLE {new} ({rest}");
@@ -107,16 +114,40 @@ pub fn statements(
         keys: &keys.set,
         suite: keys.suite,
         like_index: keys.like_index,
+        without_default: &lost,
     }
     .physical()
     .map_err(|reason| MigrateError::Refused {
         table: old.table.clone(),
         reason,
     })?;
+    let is_plain = |name: &&String| !physical.columns.iter().any(|c| same_name(&c.name, name));
+    let dropped: Vec<String> = lost
+        .iter()
+        .filter(is_plain)
+        .map(|name| format!("ALTER COLUMN {} DROP DEFAULT", identifier(name)))
+        .collect();
+    let mut statements = vec![physical.sql.clone()];
+    if !dropped.is_empty() {
+        statements.push(format!("ALTER TABLE {new} {}", dropped.join(", ")));
+    }
     Ok(Planned {
-        statements: vec![physical.sql.clone()],
+        statements,
         physical: Some(physical),
     })
+}
+
+/// The columns that allow NULL and have no default, not even NULL.
+fn without_default(old: &Facts) -> Vec<String> {
+    let is_lost = |column: &&Column| column.nullable && column.default.is_none();
+    let protected = old.logical.protected_columns().map(|(column, _)| column);
+    let protected = protected.filter(is_lost).map(|column| column.name.clone());
+    let is_plain = |name: &String| {
+        let column = old.logical.column(name);
+        column.is_some_and(|column| column.protection.is_none())
+    };
+    let plain = lost_defaults(&old.definition).into_iter().filter(is_plain);
+    plain.chain(protected).collect()
 }
 
 /// MySQL wants the names of CHECK constraints to be unique in the database; it makes up new ones.

@@ -5,7 +5,7 @@ use onionskin_plan::lex::spelled_out;
 use onionskin_plan::{
     Action, Catalog, Ddl, Known, LexMode, Outcome, Request, Settings, Template, plan,
 };
-use onionskin_schema::{NewColumn, Policy};
+use onionskin_schema::{NewColumn, Policy, same_name};
 use onionskin_value::Family;
 
 use crate::new_columns::{keeps_grams, with_ids};
@@ -30,6 +30,8 @@ pub struct CreateTable<'a> {
     pub suite: Suite,
     /// Whether MariaDB keeps grams of columns with LIKE.
     pub like_index: bool,
+    /// The columns that have lost their default, which no definition says.
+    pub without_default: &'a [String],
 }
 
 /// A table that is to be made.
@@ -78,7 +80,11 @@ impl CreateTable<'_> {
 
     fn defined(&self, ddl: &Ddl) -> Result<PhysicalTable, String> {
         let grams = keeps_grams(self.like_index, self.family);
-        let columns = with_ids(ddl, self.keys, self.suite, grams);
+        let mut columns = with_ids(ddl, self.keys, self.suite, grams);
+        for column in &mut columns {
+            let mut lost = self.without_default.iter();
+            column.lost_default = lost.any(|name| same_name(name, &column.name));
+        }
         let text = definition_text(ddl, &columns, self.family, self.keys.metadata_key())
             .map_err(|refusal| refusal.message())?;
         let sql = String::from_utf8(text).map_err(|e| e.to_string())?;

@@ -37,6 +37,7 @@ fn physical(
         keys,
         suite: Suite::Aes,
         like_index: false,
+        without_default: &[],
     };
     table.physical()
 }

@@ -58,10 +58,11 @@ pub use parse::SESSION_STACK;
 pub use plan::{
     Action, AliasMarks, Among, Argument, ByName, Carried, ColumnUse, Computed, Copied, Ddl,
     DdlPiece, Defines, Described, Doubt, Effect, Escape, GroupedColumn, Grouping, KeptPlain, Load,
-    MetRows, NamedBy, NewRows, NewTable, NewValue, NewValues, OpenFrom, Piece, PlainTime, Plan,
-    Prefixed, Protects, Purpose, Redefined, Reference, Refit, Refitted, Renamed, ResultItem,
-    RowAssign, RowDelete, RowFilter, RowUpdate, Scratch, ScratchColumn, ScratchRead, ScratchWrite,
-    Show, Slot, Source, StatementText, TOO_LONG, Text, Upsert, Written, WrittenColumn,
+    MetRows, NamedBy, NewRows, NewTable, NewValue, NewValues, OfDatabase, OpenFrom, Piece,
+    PlainTime, Plan, Prefixed, Protects, Purpose, Redefined, Reference, Refit, Refitted, Renamed,
+    ResultItem, RowAssign, RowDelete, RowFilter, RowUpdate, Scratch, ScratchColumn, ScratchRead,
+    ScratchWrite, Show, Slot, Source, StatementText, TOO_LONG, Text, Upsert, Written,
+    WrittenColumn,
 };
 pub use request::{BROKEN_VIEW, COLLATION, Catalog, HIDDEN, Known, Request, Settings, UseScratch};
 pub use statement::settings::scoped;

@@ -7,8 +7,10 @@ use onionskin_plan::lex::spelled_out;
 use onionskin_plan::{
     Action, Copied, Outcome as PlanOutcome, Plan, Request, Settings, Template, errors,
 };
-use onionskin_schema::{NewColumn, TableName, copy_definition, identifier, same_name};
-use onionskin_value::{Charset, SqlMode};
+use onionskin_schema::{
+    NewColumn, Table, TableName, copy_definition, identifier, lost_defaults, same_name,
+};
+use onionskin_value::{Charset, Family, SqlMode};
 
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
@@ -47,13 +49,18 @@ impl Session {
             copy_definition(physical, source, &head, family).map_err(|e| refused(e.to_string()))?;
         // what the comments of protected columns say is in it now
         self.must_be_exact(&sql)?;
+        self.must_copy_defaults(physical, source)?;
 
         let table = format!("table {}", source.name);
         let silent = source
             .protected_columns()
             .filter(|(c, _)| !c.explicit_collation);
         let silent: Vec<String> = silent.map(|(c, _)| c.name.clone()).collect();
-        let defined = self.plan_definition(&sql, &table, &silent)?;
+        let lost = source
+            .protected_columns()
+            .filter(|(c, _)| c.nullable && c.default.is_none());
+        let lost: Vec<String> = lost.map(|(c, _)| c.name.clone()).collect();
+        let defined = self.plan_definition(&sql, &table, &silent, &lost)?;
         if source.is_protected() && defined.protected.is_empty() {
             return Err(Failure::refused(
                 &errors::INTERNAL,
@@ -64,6 +71,24 @@ impl Session {
         let names = &keyed.plan.names;
         let temporary = defined.temporary.as_ref();
         self.send_copy(&defined.text, temporary, names, &defined.protected)
+    }
+
+    /// Refuses a copy of a plain column that has lost its default: the copy is made of a
+    /// definition, and none says so.
+    fn must_copy_defaults(&self, physical: &str, source: &Table) -> Outcome<()> {
+        let lost = match self.state.family {
+            Family::MySql => lost_defaults(physical),
+            Family::MariaDb => return Ok(()),
+        };
+        let is_plain = |name: &&String| {
+            let column = source.column(name);
+            column.is_some_and(|column| column.protection.is_none())
+        };
+        let Some(name) = lost.iter().find(is_plain) else {
+            return Ok(());
+        };
+        let about = format!("LIKE a table whose column {name} has lost its default");
+        Err(Failure::refused(&errors::DEFINITION, about))
     }
 
     /// Checks that no string (a default, a name, a comment) in a definition that the server has
@@ -121,18 +146,22 @@ impl Session {
     }
 
     /// The same, made physical. The collations of the columns `derived` count as the server's
-    /// choice, though the text names their character sets.
+    /// choice, though the text names their character sets. Those that are `lost` have no default,
+    /// not even NULL.
     pub(crate) fn plan_definition(
         &mut self,
         sql: &str,
         about: &str,
         derived: &[String],
+        lost: &[String],
     ) -> Outcome<Defined> {
         let mut plan = self.plan_own(sql, about)?;
         if let Action::Define(ddl) = &mut plan.action {
+            self.must_be_of_database(ddl)?;
             for column in &mut ddl.new_columns {
                 let is_derived = derived.iter().any(|name| same_name(name, &column.name));
                 column.explicit_collation &= !is_derived;
+                column.lost_default = lost.iter().any(|name| same_name(name, &column.name));
             }
         }
         let config = &self.shared.config;

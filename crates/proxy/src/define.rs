@@ -1,6 +1,7 @@
 //! Definitions: ids and authentication tags are made, the text is sent.
 
 use onionskin_physical::{definition_text, with_ids};
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{Ddl, DdlPiece, Redefined, errors};
 use onionskin_schema::{NewColumn, TableName, check_named, same_name};
 use onionskin_value::{Family, Kind, Level, Warning};
@@ -9,7 +10,7 @@ use crate::catalog::{KeyedPlan, literal};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
 use crate::refill::Refill;
-use crate::server_errors::{DEPRECATED_SYNTAX, DUPLICATE_INDEX};
+use crate::server_errors::{DEPRECATED_SYNTAX, DUPLICATE_INDEX, NO_EXPRESSION_AS_DEFAULT};
 use crate::session::Session;
 
 /// MySQL's note about the width of a number.
@@ -77,6 +78,7 @@ impl Session {
         }
         self.must_be_only_key(ddl)?;
         self.must_look_at_keys(ddl)?;
+        self.must_be_of_database(ddl)?;
         let marks = self.marks_before(ddl)?;
         let locked = self.lock_set(ddl, keyed)?;
         let done = self.define_locked(ddl, keyed, refill);
@@ -113,6 +115,30 @@ impl Session {
                 let about = "a foreign key of a wildcard's column in a table that is not InnoDB's, which would not keep it";
                 Err(Failure::refused(&errors::FOREIGN_KEY, about))
             }
+        }
+    }
+
+    /// Refuses texts with the collation of the session's database, if the server would give them
+    /// another one. MariaDB goes by what that was when the session selected the database.
+    pub(crate) fn must_be_of_database(&mut self, ddl: &Ddl) -> Outcome<()> {
+        let Some(found) = &ddl.of_database else {
+            return Ok(());
+        };
+        let present = self.state.database.as_deref();
+        let is_present = present.is_some_and(|present| same_name(present, &found.database));
+        if self.state.family == Family::MySql || !is_present {
+            return Ok(());
+        }
+        if self.state.present_collation.is_none() {
+            let rows = self.server.rows(b"SELECT @@collation_database LIMIT 1")?;
+            let name = rows.into_iter().flatten().flatten().next();
+            self.state.present_collation =
+                name.map(|name| String::from_utf8_lossy(&name).into_owned());
+        }
+        let present = self.state.present_collation.as_deref();
+        match present.is_some_and(|name| name.eq_ignore_ascii_case(&found.collation)) {
+            true => Ok(()),
+            false => Err(NotUnderstood::CollationOfDatabase.into()),
         }
     }
 
@@ -311,6 +337,16 @@ impl Session {
         let done = answer(self, question);
         // whatever the answer, what was known is not certain any more
         self.live.forget(names);
+        let done = match done {
+            Err(Failure::Server {
+                code: NO_EXPRESSION_AS_DEFAULT,
+                ..
+            }) => {
+                let about = "a default that is an expression, or a column that was added with a value for the rows, in a table whose engine takes none: InnoDB and MyISAM do";
+                Err(Failure::refused(&errors::ALTERATION, about))
+            }
+            done => done,
+        };
         match (before, &done) {
             (None, _) => {}
             (Some(_), Ok(())) => self.refresh_temporary()?,

@@ -27,6 +27,7 @@ use crate::age::{RECHECK, now};
 use crate::error::{Failure, Outcome, too_long};
 use crate::packet_bound::PacketBound;
 use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE, ROLLED_BACK};
+use crate::view_text::{self, ViewText};
 use crate::written::Written;
 
 /// A command that was given to the connection, and the right to read its answer.
@@ -92,6 +93,8 @@ pub(crate) struct Server {
     pub keeps_snapshots: bool,
     /// The session's `max_execution_time` bounds each `SELECT` and nothing else, as MySQL's does.
     pub bounds_selects: bool,
+    /// The session's `max_join_size` bounds what a `SELECT` may read: `sql_big_selects` is off.
+    pub bounds_joins: bool,
     /// The server's list of warnings may hold something.
     pub may_hold_list: bool,
     /// Without autocommit, a statement that failed may have begun a transaction all the same.
@@ -126,8 +129,8 @@ pub(crate) enum Definition {
     Hidden,
     /// The table's definition.
     Table(String),
-    /// The view's, and that of the one table behind it.
-    View(String, Option<String>),
+    /// A view's.
+    View(ViewText),
 }
 
 /// What `FOUND_ROWS()` is to the client. At the server it is about the last query, which may be one
@@ -147,6 +150,13 @@ pub(crate) const ALL_ROWS: &str = " LIMIT 18446744073709551615";
 /// Behind the first word of a `SELECT` of the proxy's own: the session's `max_execution_time` does
 /// not count. It is the longest time there is, about fifty days; 0 would leave the session's.
 const UNBOUNDED: &[u8] = b"SELECT /*+ MAX_EXECUTION_TIME(4294967295) */";
+
+/// The same where `max_join_size` would count.
+const OF_ANY_SIZE: &[u8] =
+    b"SELECT /*+ MAX_EXECUTION_TIME(4294967295) SET_VAR(sql_big_selects = 1) */";
+
+/// The same on MariaDB, in front of the whole: it has no such hints.
+const FOR_ANY_SIZE: &[u8] = b"SET STATEMENT sql_big_selects = 1 FOR ";
 
 /// A row: NULL, or bytes.
 pub(crate) type Cells = Vec<Option<Vec<u8>>>;
@@ -180,6 +190,7 @@ impl Server {
             found: Found::Lost,
             keeps_snapshots: false,
             bounds_selects: false,
+            bounds_joins: false,
             may_hold_list: false,
             may_be_in_transaction: false,
             asked_at: 0,
@@ -208,22 +219,49 @@ impl Server {
     }
 
     /// Appends a `SELECT` of the proxy's own that the client has not asked for, such as one that
-    /// reads the rows of a change. The client's bound for queries is not about it.
+    /// reads the rows of a change. The client's bounds for queries are not about it.
     pub fn put_select(&mut self, sql: &[u8]) -> Outcome<Question> {
         self.put_parts(&self.unbounded(sql))
+    }
+
+    /// Appends a `SELECT` that reads for a query of the client's: its time is the client's, and what
+    /// it reads is not what the query would.
+    pub fn put_read(&mut self, sql: &[u8]) -> Outcome<Question> {
+        const HINTED: &[u8] = b"SELECT /*+ SET_VAR(sql_big_selects = 1) */ ";
+        match sql.strip_prefix(b"SELECT ") {
+            Some(behind) if self.bounds_joins && self.bounds_selects => {
+                self.put_parts(&[HINTED, behind])
+            }
+            Some(_) if self.bounds_joins => self.put_parts(&[FOR_ANY_SIZE, sql]),
+            _ => self.put_query(sql),
+        }
     }
 
     /// The text of such a `SELECT`, in parts.
     pub fn unbounded<'a>(&self, sql: &'a [u8]) -> [&'a [u8]; 3] {
         const SELECT: &[u8] = b"SELECT";
+        const SETTING: &[u8] = b"SET STATEMENT ";
+        if self.bounds_joins && !self.bounds_selects {
+            match sql.strip_prefix(SETTING) {
+                Some(rest) => return [b"SET STATEMENT sql_big_selects = 1, ", rest, b""],
+                None if lists(sql) => return [FOR_ANY_SIZE, sql, b""],
+                None => {}
+            }
+        }
         let open = usize::from(sql.first() == Some(&b'('));
-        let behind = match self.bounds_selects {
+        let behind = match self.bounds_selects || self.bounds_joins {
             true => sql[open..].strip_prefix(SELECT),
             false => None,
         };
+        let hints = match self.bounds_joins {
+            true => OF_ANY_SIZE,
+            false => UNBOUNDED,
+        };
         match behind {
-            Some(behind) if behind.first() == Some(&b' ') => [&sql[..open], UNBOUNDED, behind],
-            _ => [sql, b"", b""],
+            Some(behind) if behind.first() != Some(&b' ') => [sql, b"", b""],
+            Some(behind) if self.bounds_selects => [&sql[..open], hints, behind],
+            Some(_) => [FOR_ANY_SIZE, sql, b""],
+            None => [sql, b"", b""],
         }
     }
 
@@ -588,6 +626,20 @@ impl Server {
     /// The same, with the number of warnings that it has raised. `SHOW WARNINGS` may be about
     /// another statement then.
     pub fn rows_and_count(&mut self, sql: &[u8]) -> Outcome<(Rows, u16)> {
+        if self.bounds_joins && self.bounds_selects && lists(sql) {
+            // no hint is of SHOW
+            self.run_to_its_end(b"SET SESSION sql_big_selects = 1")?;
+            self.bounds_joins = false;
+            let done = self.rows_and_count(sql);
+            self.bounds_joins = true;
+            return match done {
+                Err(failure) if failure.is_fatal() => Err(failure),
+                done => {
+                    self.run_to_its_end(b"SET SESSION sql_big_selects = 0")?;
+                    done
+                }
+            };
+        }
         // warnings are not cut, and another statement would clear them
         let whole = sql.starts_with(b"SHOW WARNINGS") || sql.ends_with(ALL_ROWS.as_bytes());
         let limit = match whole {
@@ -684,25 +736,49 @@ impl Server {
     /// Definitions as they are now, whatever the transaction sees, in the order of the names. The
     /// server is asked for all of them at once.
     pub fn definitions(&mut self, names: &[TableName]) -> Outcome<Vec<Definition>> {
+        /// Views behind views.
+        const LEVELS: usize = 4;
         let mut shown = self.shown(names)?;
         // of a view, what is behind it counts
-        let behind = |(name, shown): (&TableName, &Definition)| match shown {
-            Definition::Table(text) if !is_table(text) => Some(read_by_view(text, &name.database)),
-            _ => None,
-        };
-        let bases: Vec<Option<_>> = names.iter().zip(&shown).map(behind).collect();
-        let asked: Vec<_> = bases.iter().flatten().flatten().cloned().collect();
-        let mut found = self.shown(&asked)?.into_iter();
-        for (shown, base) in shown.iter_mut().zip(bases) {
-            let Some(base) = base else {
-                continue;
-            };
-            let base = match base.and_then(|_| found.next()) {
-                Some(Definition::Table(text)) if is_table(&text) => Some(text),
-                _ => None,
-            };
-            if let Definition::Table(text) = shown {
-                *shown = Definition::View(std::mem::take(text), base);
+        let mut asked: Vec<(usize, TableName)> = Vec::new();
+        for (at, (name, shown)) in names.iter().zip(&mut shown).enumerate() {
+            if let Definition::Table(text) = shown
+                && !is_table(text)
+            {
+                let read = view_text::tables(text, &name.database);
+                asked.extend(read.into_iter().map(|table| (at, table)));
+                *shown = Definition::View(ViewText {
+                    text: std::mem::take(text),
+                    tables: Vec::new(),
+                    views: Vec::new(),
+                    is_unclear: false,
+                });
+            }
+        }
+        for _ in 0..LEVELS {
+            if asked.is_empty() {
+                break;
+            }
+            let tables: Vec<TableName> = asked.iter().map(|(_, table)| table.clone()).collect();
+            let found = self.shown(&tables)?;
+            for ((at, table), found) in std::mem::take(&mut asked).into_iter().zip(found) {
+                let Some(Definition::View(view)) = shown.get_mut(at) else {
+                    continue;
+                };
+                match found {
+                    Definition::Table(text) if is_table(&text) => view.tables.push(text),
+                    Definition::Table(text) => {
+                        let read = view_text::tables(&text, &table.database);
+                        asked.extend(read.into_iter().map(|table| (at, table)));
+                        view.views.push(text);
+                    }
+                    _ => view.is_unclear = true,
+                }
+            }
+        }
+        for (at, _) in asked {
+            if let Some(Definition::View(view)) = shown.get_mut(at) {
+                view.is_unclear = true;
             }
         }
         Ok(shown)
@@ -766,16 +842,11 @@ fn is_table(text: &str) -> bool {
     text.starts_with("CREATE TABLE") || text.starts_with("CREATE TEMPORARY TABLE")
 }
 
-/// The table behind FROM in what `SHOW CREATE TABLE` says of a view; `None` if it is no view. A
-/// table of the current database stands there without it.
-fn read_by_view(text: &str, database: &str) -> Option<TableName> {
-    let quote = if text.contains(" from `") { '`' } else { '"' };
-    let (_, behind) = text.split_once(&format!(" from {quote}"))?;
-    let (first, rest) = behind.split_once(quote)?;
-    match rest.strip_prefix(&format!(".{quote}")) {
-        Some(second) => Some(TableName::new(first, second.split(quote).next()?)),
-        None => Some(TableName::new(database, first)),
-    }
+/// Whether it is one of the `SHOW` that servers make a query of, which `max_join_size` bounds.
+fn lists(sql: &[u8]) -> bool {
+    const OTHERS: [&[u8]; 3] = [b"WARNINGS", b"ERRORS", b"CREATE "];
+    let shown = sql.strip_prefix(b"SHOW ");
+    shown.is_some_and(|shown| !OTHERS.iter().any(|other| shown.starts_with(other)))
 }
 
 /// How much of an answer is kept in memory before it is used. A server that says more than any

@@ -121,6 +121,7 @@ mod unique_keys;
 mod unusual;
 mod upsert;
 mod view_constants;
+mod view_text;
 mod watch;
 mod written;
 

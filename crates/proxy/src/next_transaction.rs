@@ -25,6 +25,9 @@ pub(crate) struct NextTransaction {
     /// Without autocommit, a statement has failed that the server has not seen. It would have begun
     /// a transaction with it.
     would_have_begun: bool,
+    /// Without autocommit, a question of the proxy's has begun a transaction, which cannot be ended
+    /// because the client has a savepoint outside of one.
+    pub begun_aside: bool,
 }
 
 /// Nothing was looked for: the grammar is wrong, a variable, a character set or a prepared
@@ -137,7 +140,8 @@ impl Session {
     /// it would say so.
     #[inline]
     pub(crate) fn must_know_transaction(&self, facts: &Facts) -> Outcome<()> {
-        match facts.next_transaction && self.next_transaction.would_have_begun {
+        let next = &self.next_transaction;
+        match facts.next_transaction && (next.would_have_begun || next.begun_aside) {
             true => Err(NotUnderstood::TransactionUnclear.into()),
             false => Ok(()),
         }
@@ -146,16 +150,20 @@ impl Session {
     /// Takes over whether there are savepoints. Outside of a transaction, with autocommit, one is
     /// gone with its statement.
     #[inline]
-    pub(crate) fn learn_savepoints(&mut self, facts: &Facts) {
+    pub(crate) fn learn_savepoints(&mut self, facts: &Facts, is_done: bool) {
         let is_known = StatusFlags::AUTOCOMMIT | StatusFlags::IN_TRANS;
         if facts.bounds_transaction || self.server.status.intersects(is_known) {
             self.next_transaction.would_have_begun = false;
         }
+        let is_within = self.server.status.contains(StatusFlags::IN_TRANS);
+        self.next_transaction.begun_aside &= is_within && !facts.bounds_transaction;
         if let Some(savepoints) = facts.savepoints {
             let ends_at_once = StatusFlags::AUTOCOMMIT | StatusFlags::IN_TRANS;
             let is_kept = self.server.status & ends_at_once != StatusFlags::AUTOCOMMIT;
             self.has_savepoints = savepoints && is_kept;
         }
+        // a definition commits
+        self.has_savepoints &= !(facts.commits_first && is_done);
     }
 
     /// Refuses what takes several statements before its transaction begins.
@@ -177,7 +185,7 @@ impl Session {
         names: bool,
         done: &Outcome<()>,
     ) {
-        self.learn_savepoints(facts);
+        self.learn_savepoints(facts, done.is_ok());
         self.note_begun(facts, sql, done);
         let says = facts.next_transaction;
         if !says && !self.has_next_transaction() {

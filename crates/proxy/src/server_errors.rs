@@ -26,8 +26,12 @@ pub(crate) const UNKNOWN_KEY_COLUMN: u16 = 1072;
 pub(crate) const UNKNOWN_COLUMN_OR_KEY: u16 = 1091;
 /// `ER_TABLE_NOT_LOCKED_FOR_WRITE`
 pub(crate) const LOCKED_FOR_READING: u16 = 1099;
+/// `ER_TABLE_NOT_LOCKED`
+pub(crate) const NOT_LOCKED: u16 = 1100;
 /// `ER_WRONG_DB_NAME`
 pub(crate) const WRONG_DATABASE_NAME: u16 = 1102;
+/// `ER_TOO_BIG_SELECT`
+pub(crate) const TOO_BIG_SELECT: u16 = 1104;
 /// `ER_UNKNOWN_ERROR`
 pub(crate) const UNKNOWN_ERROR: u16 = 1105;
 /// `ER_WRONG_VALUE_COUNT_ON_ROW`
@@ -43,6 +47,8 @@ pub(crate) const TRUNCATED: u16 = 1292;
 pub(crate) const UNSAFE_STATEMENT: u16 = 1592;
 /// `ER_NO_DEFAULT_FOR_FIELD`
 pub(crate) const NO_DEFAULT: u16 = 1364;
+/// `ER_UNSUPPORTED_ENGINE_FOR_DEFAULT_EXPRESSION`, as MySQL says it of an engine
+pub(crate) const NO_EXPRESSION_AS_DEFAULT: u16 = 3774;
 /// `ER_ROW_IS_REFERENCED_2`
 pub(crate) const REFERENCED_ROW: u16 = 1451;
 /// `ER_NO_REFERENCED_ROW_2`

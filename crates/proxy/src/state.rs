@@ -21,7 +21,7 @@ use crate::packet_bound::PacketBound;
 use crate::unusual::{self, Unusual};
 
 /// The variables that the server is asked to track.
-const TRACKED: &str = "autocommit,character_set_client,character_set_connection,character_set_results,sql_mode,time_zone,div_precision_increment,sql_select_limit,sql_notes,sql_safe_updates,session_track_system_variables,session_track_schema";
+const TRACKED: &str = "autocommit,character_set_client,character_set_connection,character_set_results,sql_mode,time_zone,div_precision_increment,sql_select_limit,sql_big_selects,max_join_size,sql_notes,sql_safe_updates,session_track_system_variables,session_track_schema";
 
 /// Behind them, in comments that servers without these variables do not read.
 const TRACKED_IF_KNOWN: &str =
@@ -254,6 +254,8 @@ pub(crate) struct State {
     /// depends on both.
     pub account: String,
     pub default_collation: String,
+    /// The collation that the session's database had when it was selected, if that is known.
+    pub present_collation: Option<String>,
     /// `character_set_collations`, if the server has it.
     pub charset_collations: String,
     pub found_rows: bool,
@@ -341,7 +343,8 @@ fn questions(family: Family) -> String {
     format!(
         "SELECT @@sql_mode, @@character_set_client, @@character_set_connection, \
           @@character_set_results, @@time_zone, @@system_time_zone, {DATABASE}, \
-          @@div_precision_increment, {ACCOUNT}, @@collation_database, @@sql_select_limit, \
+          @@div_precision_increment, {ACCOUNT}, @@collation_database, \
+          CONCAT(@@sql_select_limit, ',', @@sql_big_selects), \
           CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00', \
           -0e0, 0 {versions}, @@max_allowed_packet, @@sql_safe_updates, \
           CONCAT(@@sql_notes /*M!100616 , ',', @@note_verbosity*/), {asked_function}{asked} \
@@ -421,6 +424,7 @@ impl State {
             block_cipher: None,
             old_passwords: false,
             default_collation: cell(9).unwrap_or_default(),
+            present_collation: cell(9),
             charset_collations: cell(places.end).unwrap_or_default(),
             found_rows,
             tracked,
@@ -450,7 +454,10 @@ impl State {
             state.learn_collation(definition.map_err(Failure::Backend)?.charset);
         }
         server.changes.clear();
-        server.select_limit = limiting(&cell(10).unwrap_or_default());
+        let limits = cell(10).unwrap_or_default();
+        let (limit, big_selects) = limits.split_once(',').unwrap_or((&limits, "1"));
+        server.select_limit = limiting(limit);
+        server.bounds_joins = !is_on(big_selects);
         // no session can change its own
         let packet = cell(14).and_then(|t| t.parse().ok());
         server.bound = PacketBound {
@@ -570,6 +577,25 @@ impl State {
         set.last()
     }
 
+    /// Whether `max_join_size` bounds what a `SELECT` reads, if these changes tell. Setting it sets
+    /// `sql_big_selects`, of which the server does not tell then.
+    pub fn bounds_joins(changes: &[u8]) -> Option<bool> {
+        let (mut by_switch, mut by_size) = (None, None);
+        for change in SessionChanges(changes) {
+            let Ok(SessionChange::SystemVariable { name, value }) = change else {
+                continue;
+            };
+            let value = String::from_utf8_lossy(value);
+            match name {
+                b"sql_big_selects" => by_switch = Some(!is_on(&value)),
+                b"max_join_size" => by_size = Some(limiting(&value).is_some()),
+                _ => {}
+            }
+        }
+        // what is told is how it is in the end
+        by_switch.or(by_size)
+    }
+
     /// Takes over what the server said in its answers.
     pub fn observe(&mut self, changes: &[u8]) {
         for change in SessionChanges(changes) {
@@ -584,6 +610,7 @@ impl State {
                     }
                 }
                 Ok(SessionChange::Schema(name)) => {
+                    self.present_collation = None;
                     match std::str::from_utf8(name) {
                         Ok(name) => {
                             self.told_database = Some((!name.is_empty()).then(|| name.to_owned()));

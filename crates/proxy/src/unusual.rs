@@ -34,7 +34,7 @@ enum Concerns {
     Rand,
 }
 
-const VARIABLES: [Variable; 13] = [
+const VARIABLES: [Variable; 14] = [
     // Servers add a time of their own to the first TIMESTAMP column, which may be another one among
     // the physical columns, and store the time in the place of NULL.
     Variable {
@@ -70,6 +70,13 @@ const VARIABLES: [Variable; 13] = [
         family: None,
         is_usual: is_on,
         concerns: Concerns::Shown,
+    },
+    // MySQL writes the CHECK constraints of a table that is changed anew, without quotes.
+    Variable {
+        name: "sql_quote_show_create",
+        family: Some(Family::MySql),
+        is_usual: is_on,
+        concerns: Concerns::Definitions,
     },
     // A CHECK keeps cells away that a proxy seals for a column which is no longer there.
     Variable {

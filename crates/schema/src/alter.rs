@@ -420,6 +420,7 @@ fn new_column(metadata: &ColumnMetadata, nullable: bool) -> NewColumn {
         deprecated: Vec::new(),
         nullable,
         default: metadata.default.clone(),
+        lost_default: nullable && metadata.default.is_none(),
         on_update: metadata.on_update,
         comment: Some(metadata.comment.clone()),
         checks: metadata.checks.clone(),

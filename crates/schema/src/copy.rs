@@ -61,6 +61,27 @@ pub fn split_foreign_keys(sql: &str) -> (String, Vec<String>) {
     (rest, foreign)
 }
 
+/// The columns of a definition as MySQL shows it that allow NULL and have no default, not even NULL:
+/// `ALTER COLUMN … DROP DEFAULT` makes them. MySQL shows `DEFAULT NULL` of all others but of long
+/// texts and their like, of which the definition does not tell.
+pub fn lost_defaults(sql: &str) -> Vec<String> {
+    const HAVE_ONE: [&str; 4] = ["DEFAULT", "NOT", "GENERATED", "AS"];
+    const TELL_NOTHING: [&str; 4] = ["text", "blob", "geometry", "vector"];
+    let Some(statement) = Statement::cut(sql) else {
+        return Vec::new();
+    };
+    let lost = |element: &&str| {
+        let element = element.trim_start();
+        let name = Token::first(element).filter(Token::is_identifier)?;
+        let behind = &element[name.text().len()..];
+        let is_long = |word: &str| TELL_NOTHING.iter().any(|ty| word.ends_with(ty));
+        let has_one = words(behind).any(|word| HAVE_ONE.contains(&word))
+            || words(behind).next().is_none_or(is_long);
+        (!has_one).then(|| name.name())
+    };
+    statement.elements.iter().filter_map(lost).collect()
+}
+
 fn copied(logical_sql: &str, head: &str, family: Family) -> Option<String> {
     let statement = Statement::cut(logical_sql)?;
     let collation = table_collation(statement.tail, family);
@@ -171,6 +192,15 @@ mod tests {
             ]
         );
         assert_eq!(split_foreign_keys(&rest), (rest.clone(), Vec::new()));
+    }
+
+    #[test]
+    fn columns_without_any_default() {
+        let sql = "CREATE TABLE `t` (\n  `id` int NOT NULL AUTO_INCREMENT,\n  `a` varchar(9),\n  `b` int DEFAULT NULL,\n  \
+             `c,``d` enum('a','DEFAULT') COMMENT 'DEFAULT NULL',\n  `e` text,\n  `f` longtext COLLATE utf8mb4_bin,\n  \
+             `g` int GENERATED ALWAYS AS ((`b` + 1)) VIRTUAL,\n  `h` datetime(6),\n  `i` timestamp NULL,\n  \
+             `j` int DEFAULT (rand()),\n  PRIMARY KEY (`id`),\n  KEY `k` (`a`),\n  CONSTRAINT `c` CHECK ((`id` > 0))\n) ENGINE=InnoDB";
+        assert_eq!(lost_defaults(sql), ["a", "c,`d", "h", "i"]);
     }
 
     #[test]

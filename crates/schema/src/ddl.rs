@@ -46,6 +46,8 @@ pub struct NewColumn {
     pub nullable: bool,
     /// Default, if any; a nullable column without one has the default NULL.
     pub default: Option<DefaultLiteral>,
+    /// A nullable column without a default has not even NULL: see [`Column::has_lost_default`].
+    pub lost_default: bool,
     /// ON UPDATE CURRENT_TIMESTAMP.
     pub on_update: bool,
     /// The user's own comment.
@@ -110,7 +112,7 @@ impl NewColumn {
 
     pub(crate) fn metadata(&self) -> ColumnMetadata {
         let default = match &self.default {
-            None if self.nullable => Some(DefaultLiteral::Null),
+            None if self.nullable && !self.lost_default => Some(DefaultLiteral::Null),
             other => other
                 .as_ref()
                 .map(|default| normalized(default, &self.sql_type)),

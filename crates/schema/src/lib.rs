@@ -77,7 +77,7 @@ pub use check::{Check, CheckConstant, Comparison, Condition, MAX_CHECKS};
 pub use check_named::check_named;
 pub use comment::{ColumnMetadata, CommentError, MARK as COMMENT_MARK, actions_of};
 pub use computed::{computed_default, default_sql, is_present_time, present_time, time_fraction};
-pub use copy::{copy_definition, split_foreign_keys};
+pub use copy::{copy_definition, lost_defaults, split_foreign_keys};
 pub use ddl::{
     Filling, HELPER_COMMENT, HELPER_PREFIX, MAX_INLINE_CELL, NewColumn, check_protectable,
     constraint_name, guard_name, index_column_name, is_our_constraint, is_reserved_name,

@@ -166,6 +166,7 @@ pub(super) fn column_definition(
         explicit_collation: written.names_collation(),
         nullable: !written.not_null && written.key != Some(OwnKey::Primary),
         default,
+        lost_default: false,
         on_update: written.on_update.is_some(),
         name: written.name,
         comment: written.comment,

@@ -51,14 +51,6 @@ pub(super) fn like(
     if let Some(reason) = &source.damaged {
         return refuse(&errors::DAMAGED, format!("{database}.{name} ({reason})"));
     }
-    if let Some(column) = source.columns.iter().find(|c| c.has_lost_default()) {
-        // the copy is made of a definition, and none says so
-        let about = format!(
-            "LIKE a table whose column {} has lost its default",
-            column.name
-        );
-        return refuse(&errors::DEFINITION, about);
-    }
     if hides && !source.is_protected() {
         return refuse(
             &errors::STATEMENT,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onionskin_schema::{Table, TableName, same_name};
+use onionskin_schema::{NewColumn, Table, TableName, same_name};
 
 use super::body::Body;
 use super::collation::default_of;
@@ -14,7 +14,7 @@ use super::select::{self, Head, check_comments};
 use super::{Ddl, Decided, Pieces, check_names, define, has_encrypted, planned_anew};
 use crate::errors::{self, NotUnderstood};
 use crate::lex::{self, Token};
-use crate::plan::Action;
+use crate::plan::{Action, OfDatabase};
 use crate::planner::{Planned, Request, refuse};
 
 /// Plans it.
@@ -87,13 +87,13 @@ pub(crate) fn create_table<'a>(
     if has_others && told.is_union {
         return refuse(&errors::STATEMENT, "a union of protected tables");
     }
-    let collation = match told.collation(&r)? {
-        Some(collation) => collation,
-        None => default_of(request, &head.database, None),
+    let (collation, is_own) = match told.collation(&r)? {
+        Some(collation) => (collation, true),
+        None => (default_of(request, &head.database, None), false),
     };
     let names = (head.database.as_str(), head.name.as_str());
     let keeps_keys = !head.temporary && !told.other_engine;
-    let mut body = Body::read(&r, list.clone(), names, collation, keeps_keys)?;
+    let mut body = Body::read(&r, list.clone(), names, collation.clone(), keeps_keys)?;
     let rests_on_keys = body.rests_on_keys;
     if body.columns.is_empty() && (hides || !has_others) && !rests_on_keys {
         return unprotected(hides);
@@ -114,7 +114,13 @@ pub(crate) fn create_table<'a>(
     }
     out.sql(b") ");
     out.sql(r.text(list.end + 1..end));
+    let is_text = |column: &NewColumn| column.sql_type.collation.is_some();
+    let follows = !is_own && body.columns.iter().any(is_text);
     define(Ddl {
+        of_database: follows.then(|| OfDatabase {
+            database: head.database.clone(),
+            collation,
+        }),
         pieces: out.0,
         new_columns: body.columns,
         table: None,

@@ -53,6 +53,7 @@ pub(crate) fn index<'a>(
         temporary: None,
         rests_on_keys: false,
         kept_plain: Vec::new(),
+        of_database: None,
     })
 }
 

@@ -289,6 +289,10 @@ reasons! {
         /// Answers would depend on it ([settings.md](settings.md)).
         UnusualVariable(variable: &'static str) =
             "the session's {variable}, which is not the usual one";
+        /// MariaDB goes by the collation that the database had when the session selected it.
+        /// Connect again, or USE another database and then this one.
+        CollationOfDatabase =
+            "the session's collation_database, which is not that of its database";
         /// The proxy reads more rows than the client sees.
         SelectLimit(rows: String) = "sql_select_limit = {rows}";
         /// The proxy's own statements came between. Ask before anything else.

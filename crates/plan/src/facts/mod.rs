@@ -71,6 +71,8 @@ pub struct Facts {
     pub begins_none: bool,
     /// It ends the transaction before it, and does so even where it fails.
     pub commits_first: bool,
+    /// It changes what a database says of new tables.
+    pub alters_database: bool,
     /// `true`: it makes a savepoint, or may do so. `false`: it ends all of them.
     pub savepoints: Option<bool>,
     /// What it does to `FOUND_ROWS()`.
@@ -159,6 +161,7 @@ impl Facts {
             begins_transaction: words.begins_transaction(),
             begins_none: words.begins_none(),
             commits_first: words.commits_first(),
+            alters_database: words.alters_database(),
             savepoints: words.savepoints(),
             finds: words.finds(),
             question: words.question(),

@@ -65,6 +65,11 @@ impl Words<'_> {
         self.begins(&VERBS) && !is_temporary
     }
 
+    /// Whether it changes what a database says of new tables.
+    pub(super) fn alters_database(&self) -> bool {
+        self.begins(&["alter"]) && (self.is(1, "database") || self.is(1, "schema"))
+    }
+
     /// `true`: it makes a savepoint, or may do so. `false`: it ends all of them.
     pub(super) fn savepoints(&self) -> Option<bool> {
         match () {

@@ -25,6 +25,17 @@ pub struct Ddl {
     pub rests_on_keys: bool,
     /// Plaintext columns that stay so by right, and would lose the reason.
     pub kept_plain: Vec<KeptPlain>,
+    /// Where texts among the new columns have the collation of the database.
+    pub of_database: Option<OfDatabase>,
+}
+
+/// A new table's collation that is its database's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfDatabase {
+    /// The database.
+    pub database: String,
+    /// Its collation, as it was looked up.
+    pub collation: String,
 }
 
 /// A column that an enforced wildcard leaves plaintext, of a table of which the statement drops a

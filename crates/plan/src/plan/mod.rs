@@ -19,7 +19,8 @@ mod engine;
 
 pub use by_name::{Argument, Around, ByName, Parameter, StatementText};
 pub use definition::{
-    AliasMarks, Copied, Ddl, DdlPiece, KeptPlain, Prefixed, Redefined, Reference, Refit, Refitted,
+    AliasMarks, Copied, Ddl, DdlPiece, KeptPlain, OfDatabase, Prefixed, Redefined, Reference,
+    Refit, Refitted,
 };
 pub use engine::{
     Carried, Computed, Effect, Load, MetRows, NamedBy, NewRows, NewTable, NewValues, Renamed,

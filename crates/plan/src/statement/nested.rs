@@ -52,6 +52,8 @@ enum Refused {
     NotShown,
     /// `SHOW CREATE`.
     ShowCreate,
+    /// Definitions of tables with protected columns.
+    Defined,
     /// Those that go to the server as they are.
     Relayed,
     /// The same, if a table is missing that would be protected.
@@ -92,8 +94,13 @@ impl Hidden {
                 "a query in a statement of this kind",
             ),
             (
-                is_near && holds(&|all| stray::has_stray_value(sql, all, near)),
-                Refused::Decided,
+                holds(&|all| stray::has_stray_value(sql, all, near)),
+                // of a new table with protected columns, too
+                if is_near {
+                    Refused::Decided
+                } else {
+                    Refused::Defined
+                },
                 out_of_place,
             ),
             (
@@ -137,6 +144,12 @@ impl Hidden {
                 Action::Show { what, .. } => matches!(what, Show::CreateTable | Show::CreateView),
                 _ => false,
             },
+            Refused::Defined => {
+                matches!(
+                    action,
+                    Action::Define(_) | Action::Refit(_) | Action::Copy(_)
+                )
+            }
             Refused::Relayed => is_relayed,
             Refused::OfMissing => is_relayed && names_missing(),
             Refused::Sent => match action {

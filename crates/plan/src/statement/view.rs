@@ -111,6 +111,7 @@ fn defined<'a>(
         temporary: None,
         rests_on_keys: false,
         kept_plain: Vec::new(),
+        of_database: None,
     };
     // without constants, nothing of the plan is asked for its columns
     let has_constants = ddl

@@ -4,6 +4,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use onionskin_schema::{Table, same_name};
+use onionskin_value::Family;
 use sqlparser::ast::{Assignment, Expr, Function, Ident, Insert, ObjectName};
 
 use super::update::assigned_twice;
@@ -37,6 +38,8 @@ pub(crate) struct RowAlias {
     name: String,
     /// The names that it gives to the row's columns, with the table's. Empty: they are the table's.
     columns: Vec<(String, String)>,
+    /// The columns that the statement lists, if it does: the new row has no others.
+    listed: Vec<String>,
 }
 
 impl RowAlias {
@@ -75,6 +78,37 @@ impl RowAlias {
     }
 }
 
+/// The columns that a statement lists in front of its rows; `None` if one has an odd name.
+fn listed(insert: &Insert) -> Option<Vec<String>> {
+    let name = |name: &ObjectName| Some(name.0.last()?.as_ident()?.value.clone());
+    insert.columns.iter().map(name).collect()
+}
+
+/// Refuses a column of the new row that the row does not have, as MySQL does before it looks at any
+/// value.
+fn check_new_row(value: &Expr, alias: &RowAlias) -> Planned<()> {
+    if alias.listed.is_empty() || !alias.columns.is_empty() {
+        return Ok(());
+    }
+    let missing = visit_expressions(value, |e: &Expr| match e {
+        Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+            [row, ident] if alias.is(row) => {
+                let mut listed = alias.listed.iter();
+                match listed.any(|name| same_name(name, &ident.value)) {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(format!("{}.{}", row.value, ident.value)),
+                }
+            }
+            _ => ControlFlow::Continue(()),
+        },
+        _ => ControlFlow::Continue(()),
+    });
+    match missing {
+        ControlFlow::Break(name) => Err(Refusal::unknown_column(&name, "field list")),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
 impl Planner<'_> {
     /// The new row's name. The names of its columns become those of the physical columns, which
     /// `rows` has.
@@ -90,6 +124,7 @@ impl Planner<'_> {
         let mut found = RowAlias {
             name: alias.row_alias.to_string(),
             columns: Vec::new(),
+            listed: listed(insert).unwrap_or_default(),
         };
         let names = alias.col_aliases.as_deref().unwrap_or_default();
         let (Some(first), Some(last)) = (names.first(), names.last()) else {
@@ -101,11 +136,7 @@ impl Planner<'_> {
                 let shown = table.columns.iter().filter(|c| !c.invisible);
                 shown.map(|c| c.name.clone()).collect()
             }
-            listed => {
-                let name = |name: &ObjectName| Some(name.0.last()?.as_ident()?.value.clone());
-                let listed: Option<Vec<String>> = listed.iter().map(name).collect();
-                listed.ok_or_else(bad)?
-            }
+            _ => listed(insert).ok_or_else(bad)?,
         };
         let is_twice = |at: usize| {
             let mut before = names[..at].iter();
@@ -146,6 +177,11 @@ impl Planner<'_> {
         let (mut has_constants, mut assigned) = (false, Vec::new());
         for (assignment, tokens) in list.iter().zip(&clause.assignments) {
             let name = self.assigned_name(assignment)?;
+            if let Some(alias) = alias
+                && self.request.settings.family == Family::MySql
+            {
+                check_new_row(&assignment.value, alias)?;
+            }
             let column = match self.target(&name, table, Place::Update)? {
                 Target::Protected(column) => column,
                 Target::Plain(column) => {

@@ -36,6 +36,7 @@ use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Done;
 use crate::prepared::{Setting, Statement, too_many};
+use crate::server_errors::NOT_LOCKED;
 use crate::session::{Session, hide_tokens, in_logical_terms};
 
 /// Statements that a session may have: the servers' `max_prepared_stmt_count`.
@@ -240,6 +241,35 @@ impl Session {
         })
     }
 
+    /// Under LOCK TABLES, refuses as the server does what names a table that is not locked.
+    fn must_be_locked(&mut self, keyed: &KeyedPlan) -> Outcome<()> {
+        if !self.locked_tables {
+            return Ok(());
+        }
+        let mut tables: Vec<(String, String)> = keyed
+            .plan
+            .columns
+            .iter()
+            .map(|used| (used.table.database.clone(), used.table.name.clone()))
+            .collect();
+        tables.sort();
+        tables.dedup();
+        for (database, name) in tables {
+            let (database, name) = (identifier(&database), identifier(&name));
+            let question = format!("SELECT 1 FROM {database}.{name} LIMIT 0");
+            match self.server.rows(question.as_bytes()) {
+                Err(
+                    failure @ Failure::Server {
+                        code: NOT_LOCKED, ..
+                    },
+                ) => return Err(failure),
+                Err(failure) if failure.is_fatal() => return Err(failure),
+                _ => self.server.settle()?,
+            }
+        }
+        Ok(())
+    }
+
     fn facts_of(&self, text: &[u8]) -> Facts {
         Facts::read(text, self.space.settings.lex)
     }
@@ -321,8 +351,10 @@ impl Session {
                 }
                 // of what becomes several statements the server is not shown any
                 _ if keyed.plan.facts.writes() => {
-                    let refused = self.read_only_error(&keyed.plan)?;
-                    return refused.map_or(Ok(()), Err);
+                    if let Some(refused) = self.read_only_error(&keyed.plan)? {
+                        return Err(refused);
+                    }
+                    return self.must_be_locked(&keyed);
                 }
                 _ => return Ok(()),
             };

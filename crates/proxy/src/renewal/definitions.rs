@@ -13,14 +13,10 @@ pub(crate) fn is_shown(known: Option<&Table>, shown: &Definition) -> bool {
         // the account can do nothing with it
         Definition::Hidden => return true,
         Definition::Table(text) => text,
-        Definition::View(text, base) => {
-            let shows = |table: &Table| match (table.is_protected(), base) {
-                (false, base) => {
-                    let holds = |text: &String| text.contains("$enc");
-                    !holds(text) && !base.as_ref().is_some_and(holds)
-                }
-                (true, Some(base)) => table.damaged.is_none() && has_ids(base, table),
-                (true, None) => false,
+        Definition::View(view) => {
+            let shows = |table: &Table| match table.is_protected() {
+                false => view.reads_nothing_sealed(),
+                true => table.damaged.is_none() && has_ids(&view.tables.concat(), table),
             };
             return known.is_some_and(shows);
         }

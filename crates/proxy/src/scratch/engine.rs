@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{LexMode, errors};
 use onionskin_value::{Charset, Family};
 use onionskin_wire::messages::{
@@ -23,6 +24,7 @@ use crate::config::ScratchConfig;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Question, Server};
 use crate::packet_bound::PacketBound;
+use crate::server_errors::TOO_BIG_SELECT;
 use crate::watch::Activity;
 
 /// Settings under which rows are loaded: whatever they hold arrives as it is, or the load fails.
@@ -275,6 +277,11 @@ impl Engine {
                 Failure::refused(&errors::SCRATCH_BOUND, "`scratch_seconds`")
             }
             Failure::Server { code, .. } if FULL.contains(&code) => full(),
+            // its tables have no keys: the server may read less for the same
+            Failure::Server {
+                code: TOO_BIG_SELECT,
+                ..
+            } => NotUnderstood::UnusualVariable("max_join_size").into(),
             other => other,
         }
     }

@@ -55,7 +55,7 @@ use self::write::Change;
 use crate::bind::{Values, check_letters};
 use crate::catalog::{KeyedPlan, PlanOrigin};
 use crate::config::ScratchConfig;
-use crate::diagnostics::tells_of;
+use crate::diagnostics::{tells_of, tells_of_values};
 use crate::error::{Failure, Outcome};
 use crate::exchange::Question;
 use crate::metrics::Label;
@@ -290,6 +290,14 @@ impl Session {
                 |text: String, (there, here): &(String, String)| text.replace(there, here);
             *message = names.iter().fold(text, replaced).into_bytes();
         }
+        // the engine's text has none of the calls of VALUES() that MySQL warns of
+        let calls =
+            self.current.calls_values && self.state.family == onionskin_value::Family::MySql;
+        let is_about = |row: &Vec<Option<Vec<u8>>>| {
+            let cell = |n: usize| row.get(n).and_then(Option::as_deref);
+            tells_of_values(cell(1), cell(2))
+        };
+        self.current.unclear |= calls && !list.iter().flatten().any(is_about);
         self.current.list = list;
     }
 
@@ -406,7 +414,7 @@ impl Session {
             // of a query, the client's bound is about its reads, too
             asked.push(match changes {
                 true => self.server.put_select(text)?,
-                false => self.server.put_query(text)?,
+                false => self.server.put_read(text)?,
             });
         }
         let mut asked = asked.into_iter();

@@ -45,7 +45,7 @@ impl Session {
             asked.push((definitions, columns));
         }
         let text = self.united_text(keyed, scratch, values)?;
-        let united = self.server.put_query(&text)?;
+        let united = self.server.put_read(&text)?;
         self.server.flush()?;
         let mut openers = Vec::new();
         for (read, (definitions, columns)) in scratch.reads.iter().zip(asked) {

@@ -473,6 +473,9 @@ impl Session {
                         .set(Capabilities::MULTI_STATEMENTS, several);
                 }
                 self.current.has_chosen = command == Command::InitDb;
+                if self.current.has_chosen {
+                    self.state.present_collation = None;
+                }
                 if command == Command::InitDb
                     && !self
                         .server

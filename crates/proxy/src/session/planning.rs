@@ -160,8 +160,13 @@ impl Session {
         }
         self.server.may_hold_list = false;
         let has_one = self.server.status.contains(StatusFlags::IN_TRANS);
-        if has_one && !had_one && !self.has_savepoints {
-            self.server.run_to_its_end(COMMIT)?;
+        if has_one && !had_one {
+            match self.has_savepoints {
+                true => self.next_transaction.begun_aside = true,
+                false => {
+                    self.server.run_to_its_end(COMMIT)?;
+                }
+            }
         }
         Ok(done)
     }

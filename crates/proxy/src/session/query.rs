@@ -131,7 +131,7 @@ impl Session {
             self.meter.runs(found.label);
             let done = self.relay_query(&found);
             let done = self.relayed_again(&found, done);
-            self.learn_savepoints(facts);
+            self.learn_savepoints(facts, done.is_ok());
             if self.has_next_transaction() || facts.next_transaction {
                 let sql = self.client.last_payload().get(1..).unwrap_or_default();
                 let sql = sql.to_vec();

@@ -1,6 +1,6 @@
 //! Answers of the server's that go through as they are. None may show a physical column.
 
-use onionskin_plan::{Catalog, Defines, Finds, Known, errors};
+use onionskin_plan::{Catalog, Defines, Finds, Known, Verb, errors};
 use onionskin_schema::TableName;
 use onionskin_wire::messages::OkPacket;
 use onionskin_wire::{DefinitionForm, Step, WireError};
@@ -58,6 +58,9 @@ impl Session {
     pub(crate) fn after_relay(&mut self, keyed: &KeyedPlan) -> Outcome<()> {
         let locks = keyed.plan.facts.locks_tables;
         self.locked_tables = locks.unwrap_or(self.locked_tables);
+        if keyed.plan.facts.alters_database || keyed.plan.facts.verb == Verb::Use {
+            self.state.present_collation = None;
+        }
         if keyed.plan.facts.changes_meaning {
             self.current.has_chosen = true;
             self.may_stay_read_only();

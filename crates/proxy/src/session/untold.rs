@@ -236,6 +236,9 @@ impl Session {
             if let Some(limit) = State::select_limit(&changes) {
                 self.server.select_limit = limit;
             }
+            if let Some(bounds) = State::bounds_joins(&changes) {
+                self.server.bounds_joins = bounds;
+            }
             self.server.changes = changes;
             self.server.changes.clear();
         }

@@ -49,6 +49,7 @@ pub fn column(name: &str, sql_type: &str, collation: Option<&str>) -> NewColumn 
         deprecated: Vec::new(),
         nullable: true,
         default: None,
+        lost_default: false,
         on_update: false,
         comment: None,
         checks: Vec::new(),

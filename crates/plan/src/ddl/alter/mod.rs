@@ -432,6 +432,7 @@ impl<'a> Alteration<'a> {
             temporary: None,
             rests_on_keys: self.rests_on_keys,
             kept_plain,
+            of_database: None,
         })
     }
 }

@@ -246,6 +246,7 @@ impl Session {
             &made.sql,
             "the definition of a new table",
             &made.derived_charset,
+            &[],
         )?;
         let is_protected = |name: &str| {
             let mut protected = defined.protected.iter();

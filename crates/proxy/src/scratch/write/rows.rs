@@ -28,6 +28,7 @@ use crate::catalog::KeyedPlan;
 use crate::diagnostics::{Diagnostics, shown, tells_of_values};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
+use crate::server_errors::{CHECK_OF_MARIADB, CHECK_OF_MYSQL};
 use crate::session::{Execution, Session, logical_text};
 
 /// The temporary table of new rows.
@@ -367,8 +368,10 @@ impl Session {
         let (done, keyed) = self.run_quietly(sql, b"", new)?;
         let mut ours = std::mem::take(&mut self.diagnostics.warnings);
         ours.retain(|w| !OF_STORING.contains(&w.code));
+        let mut broken = 0;
         if done.warnings > 0 {
             let mut shown = self.server.rows(b"SHOW WARNINGS")?;
+            broken = shown.iter().filter(|row| is_about_check(row)).count() as u64;
             let before = shown.len();
             shown.retain(|row| !is_of_storing(row, new));
             // the server's parser warns of VALUES() in each of these statements; the client has
@@ -395,12 +398,18 @@ impl Session {
             diagnostics.keep(&shown, done.warnings.saturating_sub(left_out));
         }
         diagnostics.warnings.extend(ours);
-        let rows = rows as u64;
-        inserted.records += rows;
-        inserted.affected += done.affected_rows;
-        inserted.duplicates += match duplicates(&done.info) {
+        let sent = rows as u64;
+        // a row that IGNORE leaves out for a CHECK counts nowhere
+        let rows = match told(&done.info, "Records: ") {
+            _ if new.load.is_some() => sent,
             Some(told) => told,
             // of one row nothing is told
+            None => sent.saturating_sub(broken),
+        };
+        inserted.records += rows;
+        inserted.affected += done.affected_rows;
+        inserted.duplicates += match told(&done.info, "Duplicates: ") {
+            Some(told) => told,
             None if new.ignore && !new.replaces => rows.saturating_sub(done.affected_rows),
             None => done.affected_rows.saturating_sub(rows),
         };
@@ -546,10 +555,17 @@ pub(super) fn is_about_values(row: &[Option<Vec<u8>>]) -> bool {
     tells_of_values(cell(1), cell(2))
 }
 
-/// `Records: 3  Duplicates: 1  Warnings: 0`
-fn duplicates(info: &[u8]) -> Option<u64> {
+/// Whether a warning is about a row that a CHECK has kept out.
+fn is_about_check(row: &[Option<Vec<u8>>]) -> bool {
+    let code = row.get(1).and_then(Option::as_deref);
+    let code: Option<u16> = code.and_then(|code| std::str::from_utf8(code).ok()?.parse().ok());
+    matches!(code, Some(CHECK_OF_MYSQL | CHECK_OF_MARIADB))
+}
+
+/// A count in `Records: 3  Duplicates: 1  Warnings: 0`.
+fn told(info: &[u8], word: &str) -> Option<u64> {
     let text = std::str::from_utf8(info).ok()?;
-    let (_, behind) = text.split_once("Duplicates: ")?;
+    let (_, behind) = text.split_once(word)?;
     behind.split_whitespace().next()?.parse().ok()
 }
 
