@@ -220,7 +220,7 @@ mod tests {
         let ty = SqlType::parse("int", None).unwrap();
         let mut weights = Vec::new();
         let mut random = StdRng::seed_from_u64(5);
-        for bits in [1, 7, 8, 22, 31] {
+        for bits in [1_u32, 7, 8, 22, 31] {
             let capabilities = with(&format!("range:{bits}"));
             let mut made = |number: u32| {
                 let mut out = Vec::new();
