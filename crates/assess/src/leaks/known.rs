@@ -147,7 +147,9 @@ mod tests {
             .map(|v| (v.class, v.rows, v.length))
             .collect();
         assert_eq!(found, [(0, 3.5, 3), (1, 3.0, 4)]);
-        let ordered = known.ordered(&dictionary, Capability::Range).expect("weights");
+        let ordered = known
+            .ordered(&dictionary, Capability::Range)
+            .expect("weights");
         let order: Vec<_> = ordered.iter().map(|o| o.class).collect();
         assert_eq!(order, [1, 0], "Bonn stands before Ulm");
         assert_eq!(grams_of(&dictionary, ulm).expect("grams").len(), 3);

@@ -280,9 +280,9 @@ fn with_joins(planner: &mut Planner) -> String {
     joined
 }
 
-/// What the parser does not know and what means nothing to tier 3, which only looks for names:
-/// `a MOD b`, and units of two parts such as `YEAR_MONTH`.
-fn blank_gaps(planner: &mut Planner) {
+/// A word that the parser knows in the place of one that it does not: of `a MOD b`, and of units of
+/// two parts such as `YEAR_MONTH`.
+pub(super) fn known_word(sql: &[u8], tokens: &[Token], at: usize) -> Option<&'static str> {
     const UNITS: [&str; 11] = [
         "day_hour",
         "day_microsecond",
@@ -296,20 +296,27 @@ fn blank_gaps(planner: &mut Planner) {
         "second_microsecond",
         "year_month",
     ];
-    let sql = planner.sql();
+    let token = &tokens[at];
+    let is_call = tokens.get(at + 1).is_some_and(|t| t.is(b'('));
+    // behind a dot any word is a column's name
+    if at > 0 && tokens[at - 1].is(b'.') {
+        return None;
+    }
+    match () {
+        () if token.is_word(sql, "mod") && !is_call => Some("%"),
+        () if UNITS.iter().any(|u| token.is_word(sql, u)) => Some("year"),
+        () => None,
+    }
+}
+
+/// Writes such words for tier 3, which only looks for names: they mean nothing to it.
+fn blank_gaps(planner: &mut Planner) {
     let mut replaced = Vec::new();
     for (i, token) in planner.tokens.iter().enumerate() {
-        let is_call = planner.tokens.get(i + 1).is_some_and(|t| t.is(b'('));
-        // behind a dot any word is a column's name
-        let is_name = i > 0 && planner.tokens[i - 1].is(b'.');
-        let word = match () {
-            () if is_name => continue,
-            () if token.is_word(sql, "mod") && !is_call => "%",
-            () if UNITS.iter().any(|u| token.is_word(sql, u)) => "year",
-            () => continue,
-        };
-        let width = token.end - token.start;
-        replaced.push((token.start..token.end, format!("{word:width$}")));
+        if let Some(word) = known_word(planner.sql(), &planner.tokens, i) {
+            let width = token.end - token.start;
+            replaced.push((token.start..token.end, format!("{word:width$}")));
+        }
     }
     for (range, word) in replaced {
         planner.parse_text.replace_range(range, &word);

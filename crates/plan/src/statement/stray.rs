@@ -17,6 +17,7 @@ use std::sync::Arc;
 use onionskin_schema::Table;
 
 use super::nested::in_definition;
+use super::rows::known_word;
 use super::words::{is_one_of, may_be_one_name};
 use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::native::is_reserved;
@@ -143,6 +144,10 @@ pub(super) fn has_stray_value(sql: &[u8], all: &[Token], protected: &[Arc<Table>
                     || name.is_some_and(|t| is_one_of(sql, t, &BEFORE))
             }
             Some(Inside::Members) => is_listed(all, before, at),
+            // ENCRYPTED FOR (eq:8)
+            Some(Inside::Parts) if all[before].is(b':') => {
+                kind == LiteralKind::Integer && counts_bits(sql, all, before)
+            }
             Some(Inside::Parts) if kind == LiteralKind::Integer => {
                 is_listed(all, before, at) && !is_operand(sql, all, at)
             }
@@ -268,8 +273,34 @@ fn is_expression(sql: &[u8], tokens: &[Token]) -> bool {
             _ => b"'a'",
         })
     };
-    let text = String::from_utf8(with_values(sql, tokens, value));
+    let (mut text, mut from) = (Vec::new(), 0);
+    for at in 0..tokens.len() {
+        if let Some(word) = known_word(sql, tokens, at) {
+            text.extend(with_values(sql, &tokens[from..at], value));
+            text.extend_from_slice(format!(" {word} ").as_bytes());
+            from = at + 1;
+        }
+    }
+    text.extend(with_values(sql, &tokens[from..], value));
+    let text = String::from_utf8(text);
     text.is_ok_and(|text| parse::with_room(levels, || parse::expression(&text).is_ok()))
+}
+
+/// Whether the colon stands behind a word of `ENCRYPTED FOR (…)`.
+fn counts_bits(sql: &[u8], all: &[Token], colon: usize) -> bool {
+    let words = &all[..colon];
+    let is_word = words
+        .last()
+        .is_some_and(|t| is_one_of(sql, t, &["eq", "range"]));
+    let Some(open) = words.iter().rposition(|t| t.is(b'(')) else {
+        return false;
+    };
+    let is = |back: usize, word: &str| {
+        let at = open.checked_sub(back).map(|at| &all[at]);
+        at.is_some_and(|t| t.is_word(sql, word))
+    };
+    let is_closed = words[open..].iter().any(|t| t.is(b')'));
+    is_word && !is_closed && is(1, "for") && is(2, "encrypted")
 }
 
 /// Whether the parentheses around a value stand behind an operator.
@@ -424,6 +455,7 @@ mod tests {
             "CREATE TABLE t (a INT DEFAULT (5 + 1), b DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6), c VARCHAR(9) DEFAULT CONCAT('a', 'b'))",
             "CREATE TABLE t (a INT) PARTITION BY LIST COLUMNS (a) (PARTITION p VALUES IN ('a', 'b'))",
             "CREATE TABLE t (a INT) PARTITION BY KEY (a) PARTITIONS 4",
+            "CREATE TABLE t (a INT ENCRYPTED FOR (eq:8, range:20), b INT ENCRYPTED FOR (like, range:9))",
             "CREATE TABLE t (a INT) PARTITION BY KEY ALGORITHM = 2 (a) PARTITIONS 2 (PARTITION p, PARTITION q)",
             "CREATE TABLE t (a INT) SELECT 'x' AS a FROM u WHERE n = 'y'",
             "ALTER TABLE t ADD COLUMN a INT DEFAULT 5 AFTER b, ALTER c SET DEFAULT 'x', ALGORITHM=INPLACE, COMMENT 'a'",
@@ -447,6 +479,11 @@ mod tests {
     #[test]
     fn others_are_strays() {
         for sql in [
+            "ALTER TABLE t ADD COLUMN a INT ENCRYPTED FOR (eq:'x')",
+            "ALTER TABLE t ADD COLUMN (eq:5)",
+            "ALTER TABLE t ADD COLUMN a INT ENCRYPTED (eq:5)",
+            "ALTER TABLE t ADD COLUMN a INT ENCRYPTED FOR (eq) , (eq:5)",
+            "ALTER TABLE t ADD COLUMN a INT ENCRYPTED FOR (a:5)",
             "CREATE INDEX i ON t (a) WHERE n = 'x'",
             "CREATE INDEX i ON t (a) FOO n > 'x'",
             "ALTER TABLE t ADD x FOO(n LIKE 'x')",
