@@ -23,6 +23,8 @@ on_both_servers!(
     names_in_a_transaction_that_sees_the_past,
     views_under_any_collation_of_the_session,
     tables_of_other_databases_are_shown,
+    indexes_are_called_as_their_columns,
+    sequences_beside_protected_columns,
 );
 
 const TABLES: &str = "
@@ -715,4 +717,43 @@ fn tables_of_other_databases_are_shown(kind: Kind) {
     drop((sessions, admin));
     server.shutdown();
     server.assert_no_trace_of(&["canary"]);
+}
+
+/// An index without a name is called as the table calls its column, in whatever letters the
+/// definition names it.
+fn indexes_are_called_as_their_columns(kind: Kind) {
+    let tables = "CREATE TABLE spelled (id INT PRIMARY KEY, Word VARCHAR(20) {eq}, Age INT {eq}, open INT, KEY (WORD), UNIQUE (aGE, Open))";
+    let Some(mut pair) = Pair::start(kind, tables) else {
+        return;
+    };
+    pair.both("ALTER TABLE spelled ADD KEY (woRD), ADD UNIQUE (wORD)");
+    pair.both("ALTER TABLE spelled ADD COLUMN Later INT, ADD KEY (LATER)");
+    pair.same_result("SHOW CREATE TABLE spelled");
+    pair.same_result("SELECT DISTINCT INDEX_NAME FROM information_schema.STATISTICS WHERE TABLE_NAME = 'spelled' ORDER BY 1");
+}
+
+/// A sequence is no column, and refused where it is not understood.
+fn sequences_beside_protected_columns(kind: Kind) {
+    if kind != Kind::MariaDb {
+        return;
+    }
+    let table = "CREATE TABLE kept (id INT PRIMARY KEY, name VARCHAR(20) {eq})";
+    let Some(mut pair) = Pair::start(kind, table) else {
+        return;
+    };
+    pair.both("CREATE SEQUENCE sq");
+    pair.both("INSERT INTO kept VALUES (1, 'a')");
+    for sql in [
+        "SELECT id, NEXTVAL(sq) FROM kept",
+        "SELECT name, lastval(sq) FROM kept",
+        "SELECT id, SETVAL(app.sq, 50) FROM kept WHERE name = 'a'",
+        "SELECT id FROM kept WHERE id < NEXTVAL(sq)",
+    ] {
+        match pair.protected.run(sql) {
+            Ok(found) => assert!(!found.sets.is_empty(), "{sql}"),
+            Err(said) => assert!(said.message.starts_with("OS"), "{sql}: {said}"),
+        }
+    }
+    let sql = "SELECT id, LASTVAL(nothing), nothing FROM kept";
+    pair.protected.run(sql).expect_err(sql);
 }

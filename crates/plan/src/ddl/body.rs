@@ -435,7 +435,7 @@ impl<'a> Body<'a> {
             let column = &self.columns[index];
             column.index_column_name().map_err(|e| schema_refusal(&e))?;
             return Ok(Indexed::Protected(ProtectedPart {
-                name: name.to_owned(),
+                name: column.name.clone(),
                 on: Prefixed::New(index),
                 ty: column.sql_type,
             }));

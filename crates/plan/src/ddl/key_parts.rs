@@ -25,7 +25,7 @@ pub(super) enum Indexed {
 
 /// A protected column in an index.
 pub(super) struct ProtectedPart {
-    /// As the index writes it.
+    /// As the table calls it.
     pub(super) name: String,
     /// What the index is built on.
     pub(super) on: Prefixed,
@@ -45,7 +45,7 @@ pub(super) fn existing(table: &Table, name: &str) -> Planned<Indexed> {
     };
     let on = onionskin_schema::index_column_name(column).map_err(|e| schema_refusal(&e))?;
     Ok(Indexed::Protected(ProtectedPart {
-        name: name.to_owned(),
+        name: column.name.clone(),
         on: Prefixed::Existing(on.to_owned()),
         ty: protection.sql_type,
     }))

@@ -137,8 +137,13 @@ pub(super) fn doubt(
         true => None,
         false => parse::with_room(levels, || rows_in_tree(request, &read)),
     };
+    // the server has to look where the statement says
+    let asked = match super::schema::is_said(sql, &all) {
+        true => &all[..],
+        false => part,
+    };
     let text = |is_named, stands| Doubt::Text {
-        text: with_other_values(sql, part),
+        text: with_other_values(sql, asked),
         is_named,
         stands,
         column: !lost.is_empty(),

@@ -22,7 +22,7 @@ mod values;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use onionskin_plan::by_name::{executed, is_by_name, parameters, prepared_name};
+use onionskin_plan::by_name::{executed, is_by_name, parameters, prepared_name, second_string};
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{
     Action, Argument, ByName, Facts, LexMode, LiteralKind, Refusal, StatementText, Template, errors,
@@ -200,6 +200,11 @@ impl Session {
         // until it is known what becomes of it; the servers forget the old statement in any case
         let mut entry = self.unprepared();
         self.statements.named.put(name, entry.clone());
+        if self.state.family == Family::MySql
+            && let Some(at) = second_string(sql, self.space.settings.lex)
+        {
+            return Err(self.syntax_error_at(sql, at));
+        }
         let Some(mut text) = self.text_of(source)? else {
             // no text: the server says so
             self.statements.named.remove(name);
@@ -482,6 +487,12 @@ impl Session {
         let keeps_list = self.facts_of(&text).keeps_list();
         self.leave_last_by(keeps_list);
         self.current.executed = Some(Arc::from(text.as_slice()));
+        if self.state.family == Family::MariaDb
+            && using.is_some_and(<[Argument]>::is_empty)
+            && self.is_unread_program(&text)
+        {
+            return self.unread_program(&text);
+        }
         let (keyed, template) = self.planned_text(&mut text)?;
         if matches!(keyed.plan.action, Action::Relay) {
             self.check_temporary(&keyed)?;

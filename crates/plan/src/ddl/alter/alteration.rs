@@ -110,7 +110,7 @@ impl<'a> Target<'a> {
         let added = new_columns.iter().position(|c| same_name(&c.name, name));
         if let Some(new) = added {
             return Ok(Indexed::Protected(ProtectedPart {
-                name: name.to_owned(),
+                name: new_columns[new].name.clone(),
                 on: Prefixed::New(new),
                 ty: new_columns[new].sql_type,
             }));
