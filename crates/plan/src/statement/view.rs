@@ -483,15 +483,13 @@ fn name_as_written(
         let (Some((index, _)), Some(_), Some(name)) = (item.open, &item.name, name) else {
             continue;
         };
-        let column = planner.columns[index].column();
-        let protection = column.protection.as_ref();
-        let is_same = protection.is_none_or(|p| p.names.original() == name);
-        if is_same {
+        let sealed = format!("{name}$enc");
+        if planner.columns[index].sealed() == sealed {
             continue;
         }
         let place = origin.and_then(|at| places.get(at)).cloned();
         let end = place.map(|place| planner.bytes_of(&place).end);
-        let alias = format!(" AS {}", quoted(&format!("{name}$enc")));
+        let alias = format!(" AS {}", quoted(&sealed));
         if !end.is_some_and(|end| planner.append_to_edit(end, alias)) {
             return refuse(
                 &errors::VIEW,

@@ -195,16 +195,17 @@ impl Session {
         sql: &[u8],
         whole: bool,
     ) -> Outcome<()> {
-        let before = self.statements.named.remove(name);
-        self.statements.named.has_room(0)?;
-        // until it is known what becomes of it; the servers forget the old statement in any case
-        let mut entry = self.unprepared();
-        self.statements.named.put(name, entry.clone());
+        // no PREPARE to the server: what has had the name keeps it
         if self.state.family == Family::MySql
             && let Some(at) = second_string(sql, self.space.settings.lex)
         {
             return Err(self.syntax_error_at(sql, at));
         }
+        let before = self.statements.named.remove(name);
+        self.statements.named.has_room(0)?;
+        // until it is known what becomes of it; the servers forget the old statement in any case
+        let mut entry = self.unprepared();
+        self.statements.named.put(name, entry.clone());
         let Some(mut text) = self.text_of(source)? else {
             // no text: the server says so
             self.statements.named.remove(name);
@@ -491,7 +492,7 @@ impl Session {
             && using.is_some_and(<[Argument]>::is_empty)
             && self.is_unread_program(&text)
         {
-            return self.unread_program(&text);
+            return self.unread_program(&text, sql, whole);
         }
         let (keyed, template) = self.planned_text(&mut text)?;
         if matches!(keyed.plan.action, Action::Relay) {

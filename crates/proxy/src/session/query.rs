@@ -292,7 +292,7 @@ impl Session {
     /// no word of it is the name of a protected table. Words may be values here, so the server
     /// is asked for all protected tables, not for the words.
     pub(super) fn unreadable(&mut self, sql: &[u8]) -> Outcome<()> {
-        self.unread_text(sql, true)
+        self.unread_text(sql, None)
     }
 
     /// Whether a text is a compound statement that is not read here, and nothing else.
@@ -303,14 +303,14 @@ impl Session {
         is_one && !onionskin_plan::reads_program(sql, mode)
     }
 
-    /// Runs such a text, which a statement of the client's executes: a server does the same with it
-    /// as with one that is sent. It goes through as a text does that cannot be read.
-    pub(crate) fn unread_program(&mut self, sql: &[u8]) -> Outcome<()> {
-        self.unread_text(sql, false)
+    /// Runs a statement that executes such a text, which goes through as a text does that cannot be
+    /// read. `whole`: the statement is the client's packet.
+    pub(crate) fn unread_program(&mut self, text: &[u8], sql: &[u8], whole: bool) -> Outcome<()> {
+        self.unread_text(text, Some((sql, whole)))
     }
 
-    /// `whole`: the text is the client's packet.
-    fn unread_text(&mut self, sql: &[u8], whole: bool) -> Outcome<()> {
+    /// `around`: the statement that has the text in it, and whether that is the client's packet.
+    fn unread_text(&mut self, sql: &[u8], around: Option<(&[u8], bool)>) -> Outcome<()> {
         if self.shared.leading.only_reads() {
             let about = "a text that cannot be read";
             return Err(Failure::refused(&errors::ONLY_READS, about));
@@ -322,7 +322,8 @@ impl Session {
         // look-ups would be what it asks about
         let words = Words::of(sql);
         if words.ask() {
-            let can_be_asked = whole && words.only_ask() && self.server.found == Found::Servers;
+            let can_be_asked =
+                around.is_none() && words.only_ask() && self.server.found == Found::Servers;
             if self.diagnostics.any() || !can_be_asked {
                 return Err(self.unread(NotUnderstood::LastStatement("a question")));
             }
@@ -392,12 +393,21 @@ impl Session {
             Family::MySql => None,
         };
         let question = match scoped {
-            None if whole => self.put_client_command()?,
-            text => {
-                let question = self.server.put_query(text.as_deref().unwrap_or(sql))?;
+            // the text is the server's to read, where it stands
+            Some(_) if around.is_some() => return Err(self.unread(NotUnderstood::Words)),
+            Some(text) => {
+                let question = self.server.put_query(&text)?;
                 self.server.flush()?;
                 question
             }
+            None => match around {
+                Some((outer, false)) => {
+                    let question = self.server.put_query(outer)?;
+                    self.server.flush()?;
+                    question
+                }
+                _ => self.put_client_command()?,
+            },
         };
         self.relay_answer(question, &[])
     }
