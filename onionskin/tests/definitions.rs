@@ -182,7 +182,7 @@ fn keywords_are_columns(kind: Kind) {
     for sql in [
         "CREATE TEMPORARY TABLE wt (id INT AUTO_INCREMENT PRIMARY KEY)",
         "ALTER TABLE wt ADD COLUMN auto_increment VARCHAR(10)",
-        "ALTER TABLE wt ADD COLUMN n VARCHAR(10) DEFAULT 'auto_increment'",
+        "ALTER TABLE wt ADD COLUMN n VARCHAR(20) DEFAULT 'auto_increment'",
         "ALTER TABLE wt ADD COLUMN (period INT)",
     ] {
         pair.run(sql);
