@@ -12,6 +12,8 @@ on_both_servers!(
     nothing_reaches_the_server,
     values_in_other_letters_are_converted_first,
     variables_of_other_character_sets,
+    strings_in_a_row,
+    compound_statements,
 );
 
 const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) {eq, range}, age INT {eq, range}, wage DECIMAL(10,2) {}, \
@@ -653,4 +655,46 @@ fn variables_of_other_character_sets(kind: Kind) {
     }
     println!("{done} of 540 executions are done");
     assert!(done > 300, "{done}");
+}
+
+/// MySQL takes one string as a text, MariaDB several in a row.
+fn strings_in_a_row(kind: Kind) {
+    let Some(mut stage) = stage(kind) else { return };
+    for sql in [
+        "PREPARE s FROM 'SELECT id, name FROM user ' 'WHERE id = 1'",
+        "EXECUTE s",
+        "PREPARE s FROM 'SELECT word FROM open WHERE id = 1'",
+        "PREPARE s FROM 'SELECT ''a'' '\n  ', word FROM open'",
+        "EXECUTE s",
+        r#"PREPARE s FROM "SELECT \"\" , 1" ' AS x'"#,
+        "EXECUTE s",
+    ] {
+        alike(&mut stage, sql);
+        let said = [stage.plain.run(sql), stage.protected.run(sql)];
+        let [plain, protected] = said.map(|said| said.map_err(|e| e.message).err());
+        assert_eq!(plain, protected, "{sql}");
+    }
+}
+
+/// MariaDB runs a compound statement that is a text, as it runs one that is sent.
+fn compound_statements(kind: Kind) {
+    if kind != Kind::MariaDb {
+        return;
+    }
+    let Some(mut stage) = stage(kind) else { return };
+    for sql in [
+        "EXECUTE IMMEDIATE 'BEGIN NOT ATOMIC SELECT word FROM open WHERE id = 1; END'",
+        "EXECUTE IMMEDIATE 'IF 1 = 1 THEN SELECT word FROM open WHERE id = 2; END IF'",
+        "EXECUTE IMMEDIATE 'BEGIN NOT ATOMIC DECLARE v INT; SELECT COUNT(*) INTO v FROM open; SELECT v; END;'",
+        "EXECUTE IMMEDIATE 'BEGIN NOT ATOMIC UPDATE open SET word = ''y'' WHERE id = 2; END'",
+        "SELECT * FROM open ORDER BY id",
+        "EXECUTE IMMEDIATE 'BEGIN NOT ATOMIC SELECT nothing FROM open; END'",
+        "EXECUTE IMMEDIATE 'BEGIN NOT ATOMIC SELECT 1; END; SELECT 2'",
+    ] {
+        alike(&mut stage, sql);
+    }
+    let near = "EXECUTE IMMEDIATE 'BEGIN NOT ATOMIC SELECT id FROM user WHERE name = ''zz''; END'";
+    let said = stage.protected.run(near).expect_err(near);
+    assert!(said.message.starts_with("OS"), "{said}");
+    stage.protected.must("SELECT 1");
 }

@@ -2,9 +2,14 @@
 //! refused, say. Whatever names them, no value reaches the server; and tables that an account does
 //! not see.
 
+#[path = "missing_tables/temporary.rs"]
+mod temporary;
+
 use onionskin_testkit::*;
 
 use ::mysql::prelude::Queryable;
+
+use temporary::*;
 
 on_both_servers!(
     no_value_reaches_the_server,
@@ -21,6 +26,10 @@ on_both_servers!(
     temporary_tables_that_are_gone,
     tables_that_are_made_meanwhile,
     columns_that_are_missing,
+    temporary_tables_of_programs,
+    temporary_tables_of_logins,
+    temporary_tables_without_protected_columns,
+    explained_in_another_database,
 );
 
 /// In every value that must not reach the server.

@@ -23,6 +23,8 @@ on_both_servers!(
     names_in_a_transaction_that_sees_the_past,
     views_under_any_collation_of_the_session,
     tables_of_other_databases_are_shown,
+    indexes_are_called_as_their_columns,
+    sequences_beside_protected_columns,
 );
 
 const TABLES: &str = "
@@ -477,11 +479,18 @@ fn names_that_the_policy_has(kind: Kind) {
     session.must("RENAME TABLE open TO open2");
     let text = session.text("SELECT id FROM kept WHERE email = 'Xaver7q'");
     assert_eq!(text.unwrap(), "1");
-    // temporary tables are in no catalog
+    // temporary tables are in no catalog, and judged as others are
     session.must("CREATE TEMPORARY TABLE kept_a (id INT)");
-    refused(session, "ALTER TABLE kept_a ADD COLUMN email VARCHAR(80)");
-    refused(session, "ALTER TABLE kept_a CHANGE id email INT");
     session.must("ALTER TABLE kept_a ADD COLUMN more INT");
+    session.must("ALTER TABLE kept_a ADD COLUMN email VARCHAR(80)");
+    session.must("INSERT INTO kept_a VALUES (1, 2, 'Xaver7q')");
+    let text = session.text("SELECT more FROM kept_a WHERE email = 'Xaver7q'");
+    assert_eq!(text.unwrap(), "2");
+    session.must("CREATE TEMPORARY TABLE kept_y (id VARCHAR(80))");
+    match session.run("ALTER TABLE kept_y CHANGE id email VARCHAR(80)") {
+        Ok(_) => drop(session.must("INSERT INTO kept_y VALUES ('Xaver7q')")),
+        Err(said) => assert!(said.message.starts_with("OS1014"), "{said}"),
+    }
     session.must("CREATE TEMPORARY TABLE open3 (id INT, email VARCHAR(80))");
     refused(session, "ALTER TABLE open3 RENAME TO kept_b");
     session.must("ALTER TABLE open3 RENAME TO open4");
@@ -715,4 +724,43 @@ fn tables_of_other_databases_are_shown(kind: Kind) {
     drop((sessions, admin));
     server.shutdown();
     server.assert_no_trace_of(&["canary"]);
+}
+
+/// An index without a name is called as the table calls its column, in whatever letters the
+/// definition names it.
+fn indexes_are_called_as_their_columns(kind: Kind) {
+    let tables = "CREATE TABLE spelled (id INT PRIMARY KEY, Word VARCHAR(20) {eq}, Age INT {eq}, open INT, KEY (WORD), UNIQUE (aGE, Open))";
+    let Some(mut pair) = Pair::start(kind, &[tables]) else {
+        return;
+    };
+    pair.both("ALTER TABLE spelled ADD KEY (woRD), ADD UNIQUE (wORD)");
+    pair.both("ALTER TABLE spelled ADD COLUMN Later INT, ADD KEY (LATER)");
+    pair.same_result("SHOW CREATE TABLE spelled");
+    pair.same_result("SELECT DISTINCT INDEX_NAME FROM information_schema.STATISTICS WHERE TABLE_NAME = 'spelled' ORDER BY 1");
+}
+
+/// A sequence is no column, and refused where it is not understood.
+fn sequences_beside_protected_columns(kind: Kind) {
+    if kind != Kind::MariaDb {
+        return;
+    }
+    let table = "CREATE TABLE kept (id INT PRIMARY KEY, name VARCHAR(20) {eq})";
+    let Some(mut pair) = Pair::start(kind, &[table]) else {
+        return;
+    };
+    pair.both("CREATE SEQUENCE sq");
+    pair.both("INSERT INTO kept VALUES (1, 'a')");
+    for sql in [
+        "SELECT id, NEXTVAL(sq) FROM kept",
+        "SELECT name, lastval(sq) FROM kept",
+        "SELECT id, SETVAL(app.sq, 50) FROM kept WHERE name = 'a'",
+        "SELECT id FROM kept WHERE id < NEXTVAL(sq)",
+    ] {
+        match pair.protected.run(sql) {
+            Ok(found) => assert!(!found.sets.is_empty(), "{sql}"),
+            Err(said) => assert!(said.message.starts_with("OS"), "{sql}: {said}"),
+        }
+    }
+    let sql = "SELECT id, LASTVAL(nothing), nothing FROM kept";
+    pair.protected.run(sql).expect_err(sql);
 }

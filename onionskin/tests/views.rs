@@ -16,6 +16,7 @@ on_both_servers!(
     what_is_refused,
     views_of_what_is_gone,
     views_that_a_snapshot_has_not_looked_up,
+    items_in_other_letters,
 );
 
 const TABLES: &[&str] = &[
@@ -632,4 +633,43 @@ fn views_that_a_snapshot_has_not_looked_up(kind: Kind) {
         pair.both("ROLLBACK");
     }
     assert_eq!(answered, made);
+}
+
+/// A view's column has the letters of the item that it comes from, and not the table's.
+fn items_in_other_letters(kind: Kind) {
+    let Some(mut pair) = pair(kind) else { return };
+    for sql in [
+        "CREATE VIEW l1 AS SELECT NOTE, id FROM user",
+        "CREATE VIEW l2 AS SELECT ID, user.NaMe, Age, seen FROM user WHERE AGE > 5",
+        "CREATE VIEW l3 (NOTE, Id) AS SELECT Note, id FROM user",
+        "CREATE VIEW l4 AS SELECT `NAME`, AGE AS Years, U.Id FROM user U ORDER BY u.ID",
+        "CREATE VIEW l5 AS SELECT *, NAME AS nAmE2 FROM open o JOIN (SELECT 1 AS one) x ON 1",
+    ] {
+        let said = [pair.plain.run(sql), pair.protected.run(sql)].map(|said| said.is_ok());
+        assert_eq!(said[0], said[1], "{sql}");
+    }
+    for view in ["l1", "l2", "l3"] {
+        pair.same_result(&format!("SELECT * FROM {view} ORDER BY id"));
+        pair.same_result(&format!("SELECT * FROM {view} WHERE id = 1"));
+        pair.same_result(&format!("DESCRIBE {view}"));
+    }
+    pair.same_result("SHOW CREATE VIEW l1");
+    pair.same_result("SHOW CREATE VIEW l2");
+    for sql in [
+        "SELECT note FROM l1 ORDER BY id",
+        "SELECT NOTE FROM l1 WHERE id = 1",
+        "SELECT v.nOtE, ID FROM l1 v ORDER BY id",
+        "SELECT name FROM l2 WHERE NAME = 'alice'",
+        "SELECT name AS x, AGE FROM l2 ORDER BY aGe",
+        "SELECT note FROM l3 ORDER BY id",
+        "SELECT N, ID FROM short ORDER BY id",
+        "SELECT v.N FROM short v WHERE v.N = 'bob'",
+        "SELECT COUNT(*), UPPER(NAME) FROM l2 GROUP BY NAME ORDER BY NAME",
+    ] {
+        pair.same_result(sql);
+    }
+    pair.both("UPDATE l1 SET note = 'again' WHERE ID = 1");
+    pair.both("DELETE FROM l2 WHERE NAME = 'bob'");
+    pair.same_result("SELECT * FROM l1 ORDER BY id");
+    pair.same_result("SELECT * FROM user ORDER BY id");
 }

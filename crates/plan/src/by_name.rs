@@ -91,6 +91,33 @@ pub fn is_by_name(sql: &[u8], mode: LexMode) -> bool {
         || (word(0, "drop") && word(1, "prepare"))
 }
 
+/// Where the second of several strings begins that stand in a row as the text of a PREPARE: MySQL
+/// takes one there.
+pub fn second_string(sql: &[u8], mode: LexMode) -> Option<usize> {
+    let all = tokens(sql, mode).ok()?;
+    let word = |at: usize, w: &str| all.get(at).is_some_and(|t: &Token| t.is_word(sql, w));
+    let text = all
+        .get(3)
+        .filter(|_| word(0, "prepare") && word(2, "from"))?;
+    if text.kind != TokenKind::Literal(LiteralKind::String) {
+        return None;
+    }
+    let bytes = text.text(sql);
+    let quote = *bytes.first()?;
+    let mut at = 1;
+    let end = loop {
+        match bytes.get(at)? {
+            b'\\' if !mode.no_backslash_escapes => at += 2,
+            b if *b == quote && bytes.get(at + 1) == Some(&quote) => at += 2,
+            b if *b == quote => break at + 1,
+            _ => at += 1,
+        }
+    };
+    let quotes = |b: &u8| matches!(b, b'\'' | b'"');
+    let next = bytes[end..].iter().position(quotes)?;
+    Some(text.start + end + next)
+}
+
 fn statement_text(sql: &[u8], mode: LexMode, text: &[Token]) -> StatementText {
     match text {
         [t] if t.kind == TokenKind::Variable && !t.text(sql).starts_with(b"@@") => {

@@ -283,6 +283,16 @@ impl<'a> Planner<'a> {
         self.edit(range, vec![Piece::Sql(sql.into())]);
     }
 
+    /// Adds a text to the edit that ends here. `false`: there is none.
+    pub fn append_to_edit(&mut self, end: usize, sql: impl Into<Vec<u8>>) -> bool {
+        let edit = self.edits.iter_mut().find(|e| e.range.end == end);
+        match edit {
+            Some(edit) => edit.pieces.push(Piece::Sql(sql.into())),
+            None => return false,
+        }
+        true
+    }
+
     /// Whether edits were made inside a range.
     pub fn edited(&self, range: &Range<usize>) -> bool {
         self.edits

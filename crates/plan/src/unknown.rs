@@ -3,7 +3,7 @@
 use onionskin_value::Family;
 use sqlparser::ast::Ident;
 
-use crate::errors::{self, Refusal};
+use crate::errors::{self, NotUnderstood, Refusal};
 use crate::lex::Token;
 use crate::planner::Planner;
 use crate::scope::Scope;
@@ -78,7 +78,21 @@ impl Planner<'_> {
             self.token_at(offset).ok()
         });
         let before = &self.tokens[..at.unwrap_or_default()];
+        if let Some(function) = self.reads_sequence(before) {
+            return NotUnderstood::Within("a sequence", function).into();
+        }
         self.unknown_in(&name.join("."), place_behind(self.sql(), before))
+    }
+
+    /// The function of MariaDB's whose first argument is a sequence, if it begins here.
+    fn reads_sequence(&self, before: &[Token]) -> Option<&'static str> {
+        const FUNCTIONS: [&str; 3] = ["NEXTVAL", "LASTVAL", "SETVAL"];
+        let [.., name, open] = before else {
+            return None;
+        };
+        let is_mariadb = self.request.settings.family == Family::MariaDb && open.is(b'(');
+        let called = FUNCTIONS.iter().find(|f| name.is_word(self.sql(), f));
+        called.filter(|_| is_mariadb).copied()
     }
 
     /// The same for a name of which it is known where it stands.

@@ -784,6 +784,19 @@ impl Server {
         Ok(shown)
     }
 
+    /// Whether the session has temporary tables of these names; `None` where it does not show what
+    /// the name is.
+    pub fn are_temporary(&mut self, names: &[TableName]) -> Outcome<Vec<Option<bool>>> {
+        let is_one = |shown| match shown {
+            Definition::Table(text) | Definition::View(text, _) => {
+                Some(text.starts_with("CREATE TEMPORARY "))
+            }
+            Definition::Absent => Some(false),
+            Definition::Hidden => None,
+        };
+        Ok(self.shown(names)?.into_iter().map(is_one).collect())
+    }
+
     fn shown(&mut self, names: &[TableName]) -> Outcome<Vec<Definition>> {
         const ABSENT: [u16; 2] = [NO_SUCH_DATABASE, NO_SUCH_TABLE];
         let mut questions = Vec::with_capacity(names.len());

@@ -241,6 +241,8 @@ pub(crate) struct State {
     pub is_mariadb_118: bool,
     /// `REFERENCES` in a column's definition makes a foreign key.
     pub columns_make_keys: bool,
+    /// The server runs statements of its own where an account logs in: `init_connect`.
+    pub begins_by_itself: bool,
     pub database: Option<String>,
     /// What the server has called it last, until that is held against what the client has asked
     /// for.
@@ -289,7 +291,7 @@ const DATABASE: &str = "CAST(CONVERT(DATABASE() USING utf8mb4) AS BINARY)";
 const ACCOUNT: &str =
     "CAST(CONVERT(CONCAT_WS(' as ', CURRENT_USER(), CURRENT_ROLE()) USING utf8mb4) AS BINARY)";
 
-/// What a sum has beside 0 by the server's version: 1 of MariaDB 11.8, 2 where columns make keys.
+/// What a sum has beside 0, or 4 where there is an `init_connect`, by the server's version: 1 of MariaDB 11.8, 2 where columns make keys.
 fn versions(family: Family) -> &'static str {
     match family {
         Family::MariaDb => "/*M!110800 + 1*/ /*M!100500 + 2*/",
@@ -346,7 +348,7 @@ fn questions(family: Family) -> String {
           @@div_precision_increment, {ACCOUNT}, @@collation_database, \
           CONCAT(@@sql_select_limit, ',', @@sql_big_selects), \
           CONVERT_TZ('2040-01-01 00:00:00', '+00:00', '+01:00') = '2040-01-01 00:00:00', \
-          -0e0, 0 {versions}, @@max_allowed_packet, @@sql_safe_updates, \
+          -0e0, IF(LENGTH(@@init_connect) > 0, 4, 0) {versions}, @@max_allowed_packet, @@sql_safe_updates, \
           CONCAT(@@sql_notes /*M!100616 , ',', @@note_verbosity*/), {asked_function}{asked} \
           /*M!110201 , @@character_set_collations*/{ALL_ROWS}",
     )
@@ -417,6 +419,7 @@ impl State {
             signed_zero: cell(12).is_some_and(|zero| zero.starts_with('-')),
             is_mariadb_118: version & 1 != 0,
             columns_make_keys: version & 2 != 0,
+            begins_by_itself: version & 4 != 0,
             database: cell(6),
             told_database: None,
             div_precision_increment: cell(7).and_then(|t| t.parse().ok()).unwrap_or(4),

@@ -1,4 +1,4 @@
-//! Temporary tables with protected columns.
+//! Temporary tables with protected columns, and those that should have some.
 //!
 //! They belong to one session, and `information_schema` does not show them. A session that makes
 //! one leaves the snapshot that it shares with other sessions of its account. It goes on with a
@@ -10,10 +10,18 @@
 //! tables. A name is given up if the server shows no protected table under it, or one with other
 //! ids than before. Should the two ever disagree, a statement fails: physical names end in digits
 //! of the column's id, and cells are bound to it.
+//!
+//! Others make temporary tables, too: a program, the server's `init_connect`, or the client with a
+//! statement that has no protected column. Where `[protect]` is about the name, such a table is
+//! judged as any other in plaintext, and may hide one that is known. Nobody tells of them. So after
+//! what may have made one ([`Unseen`]) the server is asked in this session, once for each name, and
+//! so it is where a name is no table's, and the server has one all the same.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use onionskin_plan::{Refusal, errors};
+use onionskin_plan::errors::NotUnderstood;
+use onionskin_plan::{COLLATION, Catalog, Known, Refusal, errors};
 use onionskin_schema::{
     ColumnRow, Table, TableName, identifier, is_hidden_column, tables_from_rows,
 };
@@ -25,13 +33,45 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::Rows;
 use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE};
 use crate::session::Session;
+use crate::state::State;
 
 /// "Unknown table".
 const IS_NO_TABLE: u16 = 1051;
 
+/// Temporary tables that the session may have, and of which nobody has told.
+#[derive(Default)]
+pub(crate) struct Unseen {
+    /// The names that the server was asked about since something may have made one. `None`: nothing
+    /// may.
+    asked: Option<HashSet<TableName>>,
+}
+
+impl Unseen {
+    /// Those of a session that begins.
+    pub fn at_login(state: &State) -> Self {
+        let mut unseen = Self::default();
+        if state.begins_by_itself {
+            unseen.may_be_there();
+        }
+        unseen
+    }
+
+    /// Something may have made or dropped one.
+    pub fn may_be_there(&mut self) {
+        self.asked.get_or_insert_default().clear();
+    }
+
+    /// What was asked does not count any more.
+    pub fn ask_again(&mut self) {
+        if let Some(asked) = &mut self.asked {
+            asked.clear();
+        }
+    }
+}
+
 /// What the server says of a temporary table.
 enum Shown {
-    /// A protected table, or none of that name.
+    /// One that is protected, or that `[protect]` is about; or none of that name.
     Table(Option<Arc<Table>>),
     /// It has no columns that the account may see. MySQL hides those of temporary tables from
     /// accounts without privileges on tables.
@@ -42,13 +82,104 @@ impl Session {
     /// From now on this session's snapshot is its own, and this name is to be looked at.
     /// Returns what was known under it.
     pub(crate) fn expect_temporary(&mut self, name: &TableName) -> Option<Arc<Table>> {
-        if !self.account.is_private() {
-            self.account = self.shared.accounts.private(&self.state.account);
-            let tier3 = self.shared.use_scratch();
-            let (key, settings) = (self.state.settings_key(), self.state.settings(tier3));
-            self.space = self.account.space(key, settings);
-        }
+        self.have_own_snapshot();
         self.account.expect_temporary(name)
+    }
+
+    fn have_own_snapshot(&mut self) {
+        if self.account.is_private() {
+            return;
+        }
+        self.account = self.shared.accounts.private(&self.state.account);
+        let tier3 = self.shared.use_scratch();
+        let (key, settings) = (self.state.settings_key(), self.state.settings(tier3));
+        self.space = self.account.space(key, settings);
+    }
+
+    /// Whether one of these may be a temporary table of which nobody has told.
+    #[inline]
+    pub(crate) fn may_be_unseen(&self, names: &[TableName]) -> bool {
+        match &self.unseen.asked {
+            None => false,
+            Some(asked) => {
+                !self.shared.config.policy.is_empty() && !names.iter().all(|n| asked.contains(n))
+            }
+        }
+    }
+
+    /// Asks the server for those of these names that it was not asked about yet. `asks`: the
+    /// statement asks about the one before it. Returns whether anything is different from before.
+    #[cold]
+    pub(crate) fn see_temporary(&mut self, names: &[TableName], asks: bool) -> Outcome<bool> {
+        let asked = self.unseen.asked.as_ref();
+        let is_new = |name: &&TableName| asked.is_none_or(|asked| !asked.contains(*name));
+        let names: Vec<TableName> = names.iter().filter(is_new).cloned().collect();
+        let changed = self.see_temporary_in_doubt(&names, asks)?;
+        if let Some(asked) = &mut self.unseen.asked {
+            asked.extend(names);
+        }
+        Ok(changed)
+    }
+
+    /// The same for all of these names, whatever was asked before.
+    #[cold]
+    pub(crate) fn see_temporary_in_doubt(
+        &mut self,
+        names: &[TableName],
+        asks: bool,
+    ) -> Outcome<bool> {
+        let policy = &self.shared.config.policy;
+        let is_meant = |name: &&TableName| {
+            !name.name.starts_with(COLLATION) && policy.concerns(&name.database, &name.name)
+        };
+        let meant: Vec<TableName> = names.iter().filter(is_meant).cloned().collect();
+        if meant.is_empty() {
+            return Ok(false);
+        }
+        if asks {
+            return Err(NotUnderstood::CountsBesideLookUp.into());
+        }
+        let generation = (Arc::clone(&self.account), self.account.generation());
+        let shown = self.aside(|s| s.server.are_temporary(&meant))?;
+        for (name, is_one) in meant.iter().zip(shown) {
+            let is_known = self.names_temporary(std::slice::from_ref(name));
+            let seen = match is_one {
+                Some(true) => self.outside(|s| s.read_temporary(name, Some(true)))?,
+                Some(false) if is_known => Shown::Table(None),
+                Some(false) => continue,
+                // MySQL hides it from narrow accounts, as it hides other tables
+                None if is_known || self.is_a_table(name) => continue,
+                None => {
+                    let look = |s: &mut Self| match s.read_temporary(name, None) {
+                        Err(Failure::Server { .. }) => {
+                            s.server.settle()?;
+                            Ok(Shown::Table(None))
+                        }
+                        shown => shown,
+                    };
+                    self.outside(look)?
+                }
+            };
+            match seen {
+                Shown::Table(Some(table)) => {
+                    self.have_own_snapshot();
+                    self.account.take_temporary(name, table);
+                }
+                Shown::Table(None) if is_known => self.account.set_temporary(name, None),
+                Shown::Table(None) => {}
+                Shown::Hidden => {
+                    self.have_own_snapshot();
+                    self.account.take_temporary(name, out_of_sight(name));
+                }
+            }
+        }
+        let (account, before) = generation;
+        Ok(!Arc::ptr_eq(&account, &self.account) || before != self.account.generation())
+    }
+
+    fn is_a_table(&self, name: &TableName) -> bool {
+        let known = self.account.table(&name.database, &name.name);
+        matches!(known, Known::Table(_))
     }
 
     /// Looks at all temporary tables of the session again, after a statement that may have changed
@@ -72,17 +203,24 @@ impl Session {
             }
         }
         for name in names {
-            match self.read_temporary(&name) {
+            let was_plain = self.account.is_plain_temporary(&name);
+            match self.read_temporary(&name, None) {
+                Ok(Shown::Table(Some(table))) if !table.is_protected() => {
+                    self.account.take_temporary(&name, table);
+                }
+                Ok(Shown::Table(Some(table))) if was_plain => {
+                    // it has got protected columns, or a table that it has hidden is seen again
+                    match self.is_temporary(&name)? {
+                        true => self.account.take_temporary(&name, table),
+                        false => self.account.set_temporary(&name, None),
+                    }
+                }
                 Ok(Shown::Table(table)) => {
                     self.account.set_temporary(&name, table);
                 }
                 Ok(Shown::Hidden) => {
-                    // it can be dropped, and nothing else
-                    let table = Table {
-                        damaged: Some("a temporary table whose columns are not shown".into()),
-                        ..hidden(&name.database, &name.name)
-                    };
-                    self.account.set_temporary(&name, Some(Arc::new(table)));
+                    let table = Some(out_of_sight(&name));
+                    self.account.set_temporary(&name, table);
                 }
                 // the client has its answer: what was known stays, or the name stays unusable
                 Err(Failure::Server { .. }) => self.server.settle()?,
@@ -92,16 +230,36 @@ impl Session {
         Ok(())
     }
 
-    fn read_temporary(&mut self, name: &TableName) -> Outcome<Shown> {
+    fn is_temporary(&mut self, name: &TableName) -> Outcome<bool> {
+        let shown = self.server.are_temporary(std::slice::from_ref(name))?;
+        self.server.settle()?;
+        Ok(shown.first() == Some(&Some(true)))
+    }
+
+    /// `is_one`: the server says that it is a temporary table.
+    fn read_temporary(&mut self, name: &TableName, is_one: Option<bool>) -> Outcome<Shown> {
         let Some(rows) = self.shown_columns(name)? else {
             return Ok(Shown::Table(None));
         };
         if rows.is_empty() {
             return Ok(Shown::Hidden);
         }
-        let table = self.table_of(name, &rows);
-        let table = table.filter(Table::is_protected);
-        Ok(Shown::Table(table.map(Arc::new)))
+        let Some(table) = self.table_of(name, &rows) else {
+            return Ok(Shown::Table(None));
+        };
+        let counts = match table.is_protected() {
+            true => is_one.is_none_or(|is_one| is_one),
+            // one that is gone shows the table that it has hidden
+            false => {
+                let policy = &self.shared.config.policy;
+                policy.concerns(&name.database, &name.name)
+                    && match is_one {
+                        Some(is_one) => is_one,
+                        None => self.is_temporary(name)?,
+                    }
+            }
+        };
+        Ok(Shown::Table(counts.then(|| Arc::new(table))))
     }
 
     /// The table that this session sees under a name, temporary ones before others.
@@ -195,7 +353,12 @@ impl Session {
         if !keyed.plan.defines.any() || !self.account.is_private() {
             return Ok(());
         }
-        let about = self.names_temporary(&keyed.plan.names);
+        // the server is asked for one in plaintext when its new name is used
+        let is_protected = |name: &&TableName| {
+            self.names_temporary(std::slice::from_ref(*name))
+                && !self.account.is_plain_temporary(name)
+        };
+        let about = keyed.plan.names.iter().any(|name| is_protected(&name));
         if keyed.plan.facts.renames && about {
             let refusal = Refusal::new(
                 &errors::STATEMENT,
@@ -205,6 +368,14 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// A temporary table whose columns the account does not see. It can be dropped, and nothing else.
+fn out_of_sight(name: &TableName) -> Arc<Table> {
+    Arc::new(Table {
+        damaged: Some("a temporary table whose columns are not shown".into()),
+        ..hidden(&name.database, &name.name)
+    })
 }
 
 /// COLUMN_DEFAULT for a row of SHOW COLUMNS. MariaDB's `information_schema` has SQL there, SHOW has

@@ -438,7 +438,7 @@ impl<'a> Body<'a> {
             let on = column.index_column_name(false);
             on.map_err(|e| schema_refusal(&e))?;
             return Ok(Indexed::Protected(ProtectedPart {
-                name: name.to_owned(),
+                name: column.name.clone(),
                 on: Prefixed::New(index),
                 not_unique: column.index_column_name(true).err(),
                 ty: column.sql_type,

@@ -25,7 +25,7 @@ pub(super) enum Indexed {
 
 /// A protected column in an index.
 pub(super) struct ProtectedPart {
-    /// As the index writes it.
+    /// As the table calls it.
     pub(super) name: String,
     /// What the index is built on.
     pub(super) on: Prefixed,
@@ -47,7 +47,7 @@ pub(super) fn existing(table: &Table, name: &str) -> Planned<Indexed> {
     };
     let on = index_column_name(column, false).map_err(|e| schema_refusal(&e))?;
     Ok(Indexed::Protected(ProtectedPart {
-        name: name.to_owned(),
+        name: column.name.clone(),
         on: Prefixed::Existing(on.to_owned()),
         not_unique: index_column_name(column, true).err(),
         ty: protection.sql_type,

@@ -41,6 +41,9 @@ pub struct Facts {
     pub returns: bool,
     /// It may call a stored function, if MySQL runs it, or is a program or the call of one.
     pub runs_programs: bool,
+    /// It may leave temporary tables behind of which its plan says nothing: it makes one, gives one
+    /// another name, or runs a program.
+    pub leaves_temporary: bool,
     /// It may take on another role: the word `ROLE` stands in it.
     pub says_role: bool,
     /// How often the word `DEFAULT` stands in it.
@@ -146,6 +149,7 @@ impl Facts {
             calls: words.calls(),
             returns: verb != Verb::Select && words.says("returning"),
             runs_programs: words.calls_functions() || words.calls() || words.is_compound(),
+            leaves_temporary: words.leaves_temporary(),
             says_role: words.says("role"),
             defaults: words.count("default"),
             updates_met_rows: words.updates_met_rows(),
@@ -233,6 +237,12 @@ impl Words<'_> {
             || self.is(0, "begin") && self.is(1, "not")
             || self.is(0, "set") && self.is(1, "statement")
             || self.is_sign(1, b':')
+    }
+
+    /// Whether temporary tables may be there behind it, by a name that its plan does not tell.
+    fn leaves_temporary(&self) -> bool {
+        let makes = self.says("temporary") && !self.is(0, "drop");
+        makes || self.renames() || self.calls_functions() || self.calls() || self.is_compound()
     }
 
     /// Whether it may set `collation_connection`.

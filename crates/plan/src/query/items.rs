@@ -193,9 +193,14 @@ impl Planner<'_> {
             Mode::Top => {
                 let index = self.column_index(&column);
                 let from = self.opened_from(item.expr, range, &column, list);
+                // a view's column is called as the view calls it, whatever letters name it here
+                let name = match column.table.view {
+                    true => item.name().map(|_| column.column().name.clone()),
+                    false => item.name(),
+                };
                 Ok(Some(ResultItem {
                     described: list.shape.describes(column),
-                    ..ResultItem::opened(index, from, item.name())
+                    ..ResultItem::opened(index, from, name)
                 }))
             }
         }

@@ -138,7 +138,7 @@ pub(super) fn doubt(
         false => parse::with_room(levels, || rows_in_tree(request, &read)),
     };
     let text = |is_named, stands| Doubt::Text {
-        text: with_other_values(sql, part),
+        text: asked_with(sql, &all, part),
         is_named,
         stands,
         column: !lost.is_empty(),
@@ -429,6 +429,15 @@ fn without_check_option<'t>(sql: &[u8], part: &'t [Token]) -> &'t [Token] {
     match rest.iter().rposition(|t| t.is_word(sql, "with")) {
         Some(with) => &part[..with],
         None => part,
+    }
+}
+
+/// What the server is asked with: a part of the statement, or all of it where that says of which
+/// database its tables are.
+fn asked_with(sql: &[u8], all: &[Token], part: &[Token]) -> Vec<u8> {
+    match super::schema::is_said(sql, all) {
+        true => with_other_values(sql, all),
+        false => with_other_values(sql, part),
     }
 }
 

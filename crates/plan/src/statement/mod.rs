@@ -7,7 +7,7 @@
 //!
 //! `near.rs` collects the words, `words.rs` tells statements apart by them, `nested.rs` finds
 //! queries where none belongs, `definitions.rs` the definitions that no rule reads, `renames.rs`
-//! looks at tables' new names, `histogram.rs` at the columns of histograms; `rows.rs` plans what
+//! looks at tables' new names, `schema.rs` at EXPLAIN FOR SCHEMA, `histogram.rs` at the columns of histograms; `rows.rs` plans what
 //! reads and writes rows. `missing.rs` finds tables that may not be there, with `program_tables.rs`
 //! for those of stored programs; `program/` reads the programs themselves. `unmet.rs` refuses
 //! tables that are not what the configuration or the pins say, `set_statement.rs` plans statements
@@ -26,6 +26,7 @@ mod program;
 mod program_tables;
 mod renames;
 mod rows;
+mod schema;
 mod set_statement;
 pub(crate) mod settings;
 mod show;
@@ -45,7 +46,7 @@ use crate::lex::{LexError, LexMode, LiteralKind, Token, TokenKind, tokens};
 use crate::parse;
 use crate::plan::{Action, Defines, Doubt, Plan};
 use crate::planner::{Known, Planned, Planner, Request, UseScratch, refuse};
-use crate::request::{BROKEN_VIEW, HIDDEN};
+use crate::request::{BROKEN_VIEW, HIDDEN, Settings};
 use crate::scratch::takes_over;
 
 use self::columns_view::columns_view;
@@ -88,6 +89,29 @@ pub fn plan(request: &Request) -> Outcome {
         // the server will not understand it either, but what is in it is not known
         Err(error) => return unread(NotUnderstood::from(error).into()),
     };
+    match schema::of_explain(request, &tokens) {
+        Ok(None) => plan_here(request, tokens),
+        // all that follows is about the tables of that one
+        Ok(Some(database)) => {
+            let settings = Settings {
+                database: Some(database),
+                ..request.settings.clone()
+            };
+            let settings = &settings;
+            plan_here(
+                &Request {
+                    settings,
+                    ..*request
+                },
+                tokens,
+            )
+        }
+        Err(refusal) => unread(refusal),
+    }
+}
+
+/// The same in the database that its names without one are of.
+fn plan_here(request: &Request, tokens: Vec<Token>) -> Outcome {
     let names = match candidates(request, &tokens) {
         Ok(mut names) => {
             names.extend(program_tables::in_prepared_texts(request, &tokens));

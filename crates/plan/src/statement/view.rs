@@ -341,6 +341,9 @@ fn physical(planner: &mut Planner, list: Option<&[String]>) -> Planned<Physical>
     let end = planner.bytes_of(last).end;
     let origins = origins(&select.projection, given.items.len());
     let names = names(planner, select, &clauses.items, &given.items, &origins)?;
+    if list.is_none() {
+        name_as_written(planner, &clauses.items, &given.items, &origins, &names)?;
+    }
     if let Some(list) = list.filter(|_| is_shown)
         && list.len() != names.len()
     {
@@ -466,6 +469,36 @@ fn names(
         names.push(name);
     }
     Ok(names)
+}
+
+/// A view's column has the letters in which its item names it, and not the table's. The server sees
+/// the sealed column's name, so that gets an alias where the letters differ.
+fn name_as_written(
+    planner: &mut Planner,
+    places: &[Range<usize>],
+    items: &[ResultItem],
+    origins: &[Option<usize>],
+    names: &[Option<String>],
+) -> Planned<()> {
+    for ((item, origin), name) in items.iter().zip(origins).zip(names) {
+        let (Some((index, _)), Some(_), Some(name)) = (item.open, &item.name, name) else {
+            continue;
+        };
+        let sealed = format!("{name}$enc");
+        if planner.columns[index].sealed() == sealed {
+            continue;
+        }
+        let place = origin.and_then(|at| places.get(at)).cloned();
+        let end = place.map(|place| planner.bytes_of(&place).end);
+        let alias = format!(" AS {}", quoted(&sealed));
+        if !end.is_some_and(|end| planner.append_to_edit(end, alias)) {
+            return refuse(
+                &errors::VIEW,
+                "a protected column in other letters than the table's; give it an alias",
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Whether the server would look for this name in ORDER BY.

@@ -22,7 +22,7 @@ mod values;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use onionskin_plan::by_name::{executed, is_by_name, parameters, prepared_name};
+use onionskin_plan::by_name::{executed, is_by_name, parameters, prepared_name, second_string};
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{
     Action, Argument, ByName, Facts, LexMode, LiteralKind, Refusal, StatementText, Template, errors,
@@ -196,6 +196,12 @@ impl Session {
         sql: &[u8],
         whole: bool,
     ) -> Outcome<()> {
+        // no PREPARE to the server: what has had the name keeps it
+        if self.state.family == Family::MySql
+            && let Some(at) = second_string(sql, self.space.settings.lex)
+        {
+            return Err(self.syntax_error_at(sql, at));
+        }
         let before = self.statements.named.remove(name);
         self.statements.named.has_room(0)?;
         // until it is known what becomes of it; the servers forget the old statement in any case
@@ -514,6 +520,12 @@ impl Session {
         let keeps_list = self.facts_of(&text).keeps_list();
         self.leave_last_by(keeps_list);
         self.current.executed = Some(Arc::from(text.as_slice()));
+        if self.state.family == Family::MariaDb
+            && using.is_some_and(<[Argument]>::is_empty)
+            && self.is_unread_program(&text)
+        {
+            return self.unread_program(&text, sql, whole);
+        }
         let (keyed, template) = self.planned_text(&mut text)?;
         if matches!(keyed.plan.action, Action::Relay) {
             self.check_temporary(&keyed)?;

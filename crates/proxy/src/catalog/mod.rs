@@ -302,6 +302,26 @@ impl Account {
         }
     }
 
+    /// What the server shows of a temporary table, which it says is one.
+    pub fn take_temporary(&self, name: &TableName, table: Arc<Table>) {
+        let is_protected = table.is_protected();
+        if is_protected {
+            self.rules.once.note_columns_of(&table);
+        }
+        if let Some(temporary) = &self.temporary
+            && temporary.take(name, table)
+        {
+            self.new_generation();
+        }
+    }
+
+    /// Whether what is known under this name is a temporary table in plaintext.
+    pub fn is_plain_temporary(&self, name: &TableName) -> bool {
+        let tables = self.temporary.as_ref();
+        let found = tables.and_then(|tables| tables.get(name));
+        matches!(found, Some(Temporary::Known(table)) if !table.is_protected())
+    }
+
     /// What the server shows under the name of a temporary table. One with other ids is another
     /// table.
     pub fn set_temporary(&self, name: &TableName, table: Option<Arc<Table>>) {
@@ -455,9 +475,10 @@ impl Catalog for Account {
 
     fn pinned(&self, database: &str, name: &str) -> Option<Arc<PinnedTable>> {
         let pinned = self.rules.pins.as_ref()?.get(database, name)?;
-        // a temporary table is the session's own
+        // a temporary table is the session's own, if it was made here
         let key = TableName::new(database, name);
-        (!self.is_temporary(&key)).then_some(pinned)
+        let is_own = self.is_temporary(&key) && !self.is_plain_temporary(&key);
+        (!is_own).then_some(pinned)
     }
 
     fn was_protected(&self, database: &str, name: &str) -> bool {

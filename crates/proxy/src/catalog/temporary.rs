@@ -70,6 +70,15 @@ impl TemporaryTables {
         };
     }
 
+    /// It is one, whatever was known before. Returns whether that was something else.
+    pub fn take(&self, name: &TableName, table: Arc<Table>) -> bool {
+        let known = (name.clone(), Temporary::Known(Arc::clone(&table)));
+        match self.0.write().insert(folded(name), known) {
+            Some((_, Temporary::Known(before))) => *before != *table,
+            _ => true,
+        }
+    }
+
     /// What the server shows under the name. One with other ids is another table.
     pub fn set(&self, name: &TableName, table: Option<Arc<Table>>) {
         let mut tables = self.0.write();

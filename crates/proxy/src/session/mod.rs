@@ -74,6 +74,7 @@ use crate::scratch::Engine;
 use crate::server_errors::WRONG_DATABASE_NAME;
 use crate::slow_log::Arrival;
 use crate::state::{ClientTracking, Purpose, State};
+use crate::temporary::Unseen;
 use crate::unique_keys::UniqueKeys;
 use crate::watch::Activity;
 use crate::{Shared, touched};
@@ -114,6 +115,8 @@ pub(crate) struct Session {
     pub lifted_limit: Option<u64>,
     /// What the statements before this may have changed, and nobody has told.
     pub unsure: Unsure,
+    /// Temporary tables that nobody has told of.
+    pub unseen: Unseen,
     /// Whether a savepoint may hide the end of a transaction, once the server was asked.
     pub savepoints_hide: Option<bool>,
     /// There may be savepoints: the end of a transaction would end them.
@@ -245,6 +248,7 @@ impl Session {
         let account = shared.accounts.get(&state.account);
         let tier3 = shared.use_scratch();
         let space = account.space(state.settings_key(), state.settings(tier3));
+        let unseen = Unseen::at_login(&state);
         let mut session = Session {
             client,
             client_capabilities: login.client_capabilities,
@@ -266,6 +270,7 @@ impl Session {
             indexes_tokens: None,
             lifted_limit: None,
             unsure: Unsure::default(),
+            unseen,
             savepoints_hide: None,
             has_savepoints: false,
             collations_set: 0,
@@ -352,6 +357,8 @@ impl Session {
     pub(super) fn adopt(&mut self) {
         let next = self.live.current();
         let keeps_plans = Arc::ptr_eq(&next.accounts, &self.shared.accounts);
+        // other names may concern [protect] by now
+        self.unseen.ask_again();
         self.shared = next;
         if !keeps_plans {
             self.account = match self.account.is_private() {

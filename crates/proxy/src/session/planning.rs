@@ -113,6 +113,9 @@ impl Session {
                 s.account.renew_for(&mut s.server, keys, family, keyed)
             })?;
         }
+        if self.may_be_unseen(&keyed.plan.names) {
+            self.see_temporary(&keyed.plan.names, keyed.plan.facts.question.asks())?;
+        }
         Ok(self.account.is_fresh(keyed))
     }
 
@@ -213,6 +216,14 @@ impl Session {
                     if let Some(protects) = &plan.protects {
                         self.account.rules.once.note_meant(protects);
                     }
+                    let is_ahead = self.current.plans_ahead;
+                    let asks = plan.facts.question.asks();
+                    if !is_ahead
+                        && self.may_be_unseen(&plan.names)
+                        && self.see_temporary(&plan.names, asks)?
+                    {
+                        continue;
+                    }
                     let refused = matches!(plan.action, Action::Refuse(_));
                     if refused && !looked_up {
                         // a refusal must not rest on an old snapshot
@@ -233,7 +244,6 @@ impl Session {
                         }
                     }
                     self.check_settings(&plan, sql)?;
-                    let is_ahead = self.current.plans_ahead;
                     let asked = match is_ahead {
                         true => Asked::There,
                         false => match self.ask_about(&plan.doubt, sql, looked_up) {
@@ -255,6 +265,13 @@ impl Session {
                     // so it may if the server has the table that this plan takes for missing
                     if plan.doubt != Doubt::None && !is_ahead && self.look_up(&plan.names)? {
                         looked_up = true;
+                        continue;
+                    }
+                    // or a temporary one, whoever has made it
+                    if plan.doubt != Doubt::None
+                        && !is_ahead
+                        && self.see_temporary_in_doubt(&plan.names, asks)?
+                    {
                         continue;
                     }
                     self.tell_findings(&plan.names);

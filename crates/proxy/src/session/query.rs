@@ -120,6 +120,7 @@ impl Session {
             && self.account.is_fresh(&found)
             && matches!(found.plan.action, Action::Relay)
             && !self.account.is_due(&found)
+            && !self.may_be_unseen(&found.plan.names)
             && !self.functions.opens()
         {
             let facts = &found.plan.facts;
@@ -291,6 +292,25 @@ impl Session {
     /// no word of it is the name of a protected table. Words may be values here, so the server
     /// is asked for all protected tables, not for the words.
     pub(super) fn unreadable(&mut self, sql: &[u8]) -> Outcome<()> {
+        self.unread_text(sql, None)
+    }
+
+    /// Whether a text is a compound statement that is not read here, and nothing else.
+    pub(crate) fn is_unread_program(&self, sql: &[u8]) -> bool {
+        let mode = self.space.settings.lex;
+        let cut = onionskin_plan::lex::split(sql, mode);
+        let is_one = cut.is_ok_and(|cut| cut.compound.is_some() && cut.parts.is_empty());
+        is_one && !onionskin_plan::reads_program(sql, mode)
+    }
+
+    /// Runs a statement that executes such a text, which goes through as a text does that cannot be
+    /// read. `whole`: the statement is the client's packet.
+    pub(crate) fn unread_program(&mut self, text: &[u8], sql: &[u8], whole: bool) -> Outcome<()> {
+        self.unread_text(text, Some((sql, whole)))
+    }
+
+    /// `around`: the statement that has the text in it, and whether that is the client's packet.
+    fn unread_text(&mut self, sql: &[u8], around: Option<(&[u8], bool)>) -> Outcome<()> {
         if self.shared.leading.only_reads() {
             let about = "a text that cannot be read";
             return Err(Failure::refused(&errors::ONLY_READS, about));
@@ -302,7 +322,9 @@ impl Session {
         // look-ups would be what it asks about
         let words = Words::of(sql);
         if words.ask() {
-            if self.diagnostics.any() || self.server.found != Found::Servers || !words.only_ask() {
+            let can_be_asked =
+                around.is_none() && words.only_ask() && self.server.found == Found::Servers;
+            if self.diagnostics.any() || !can_be_asked {
                 return Err(self.unread(NotUnderstood::LastStatement("a question")));
             }
             let question = self.put_client_command()?;
@@ -329,6 +351,14 @@ impl Session {
             let name = name.and_then(|name| String::from_utf8(name).ok());
             protected.push(name.ok_or_else(|| self.unread(NotUnderstood::TableNames))?);
         }
+        let database = self.state.database.clone();
+        let named =
+            onionskin_plan::tables_of_program(sql, self.space.settings.lex, database.as_deref());
+        if let Some(names) = &named
+            && self.may_be_unseen(names)
+        {
+            self.see_temporary(names, false)?;
+        }
         let temporary = self.account.temporary_names();
         protected.extend(temporary.into_iter().map(|table| table.name));
         protected.extend(self.names_to_guard()?);
@@ -339,7 +369,6 @@ impl Session {
         if words.may_define(&self.shared.config.policy, database) {
             return Err(self.unread(NotUnderstood::MayDefineProtected));
         }
-        let named = onionskin_plan::tables_of_program(sql, self.space.settings.lex, database);
         let may_fill = match named {
             Some(names) => self.may_be_protected_later(&names)?,
             None => words.may_fill(&self.shared.config.policy, database),
@@ -358,17 +387,27 @@ impl Session {
         self.diagnostics.is_lost = is_lost;
         self.diagnostics.of_earlier = is_lost;
         self.current.finds = Finds::Unknown;
+        self.current.leaves_temporary = true;
         let scoped = match self.state.family {
             Family::MariaDb => onionskin_plan::scoped(sql, self.space.settings.lex)?,
             Family::MySql => None,
         };
         let question = match scoped {
+            // the text is the server's to read, where it stands
+            Some(_) if around.is_some() => return Err(self.unread(NotUnderstood::Words)),
             Some(text) => {
                 let question = self.server.put_query(&text)?;
                 self.server.flush()?;
                 question
             }
-            None => self.put_client_command()?,
+            None => match around {
+                Some((outer, false)) => {
+                    let question = self.server.put_query(outer)?;
+                    self.server.flush()?;
+                    question
+                }
+                _ => self.put_client_command()?,
+            },
         };
         self.relay_answer(question, &[])
     }
@@ -438,7 +477,7 @@ impl Session {
         self.syntax_error_at(sql, at)
     }
 
-    fn syntax_error_at(&self, sql: &[u8], at: usize) -> Failure {
+    pub(crate) fn syntax_error_at(&self, sql: &[u8], at: usize) -> Failure {
         let before = sql[..at].trim_ascii_start();
         let line = 1 + before.iter().filter(|b| **b == b'\n').count();
         // servers take these off the end first
@@ -466,6 +505,7 @@ impl Session {
         let mut all_relay = empty.is_none();
         parts.truncate(empty.as_ref().map_or(parts.len(), |empty| empty.before));
         let mut plans = Vec::with_capacity(parts.len());
+        let mut leave_temporary = false;
         for range in &parts {
             let part = &sql[range.clone()];
             self.current.part = Some(Box::new(range.clone()));
@@ -495,6 +535,10 @@ impl Session {
             all_relay &= !self.has_next_transaction() && !facts.next_transaction;
             // each of them has to begin READ ONLY
             all_relay &= !planned.runs_programs || !self.shared.leading.only_reads();
+            // what stands behind it may be about a table that it makes
+            let leaves_temporary = planned.plan.facts.leaves_temporary;
+            all_relay &= !leaves_temporary || self.shared.config.policy.is_empty();
+            leave_temporary |= leaves_temporary;
             plans.push(planned);
         }
         // all of them go out at once: what was planned for the first is of now when the last one is
@@ -512,6 +556,7 @@ impl Session {
         if all_relay {
             self.diagnostics.clear();
             self.current.finds = Finds::Unknown;
+            self.current.leaves_temporary = leave_temporary;
             let question = self.put_client_command()?;
             return self.relay_answer(question, &[]);
         }

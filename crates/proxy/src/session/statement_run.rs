@@ -75,6 +75,8 @@ pub(crate) struct StatementRun {
     pub may_lose_database: bool,
     /// Whether a stored function may have run. `None`: no plan says it.
     pub runs_programs: Option<bool>,
+    /// It may have left temporary tables behind that are not known.
+    pub leaves_temporary: bool,
     /// It may have changed rows, and so have run a trigger.
     pub may_trigger: bool,
     /// It may have taken on another role.
@@ -127,6 +129,7 @@ impl StatementRun {
     pub fn note_programs(&mut self, keyed: &KeyedPlan) {
         let facts = &keyed.plan.facts;
         *self.runs_programs.get_or_insert(false) |= keyed.runs_programs;
+        self.leaves_temporary |= facts.leaves_temporary;
         self.may_trigger |= facts.verb != Verb::Select;
         self.says_role |= facts.says_role;
     }

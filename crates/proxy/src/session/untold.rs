@@ -11,6 +11,7 @@ use onionskin_wire::messages::Command;
 use super::Session;
 use crate::error::{Failure, Outcome};
 use crate::state::{ClientTracking, Purpose, State};
+use crate::temporary::Unseen;
 
 /// What is asked for in front of the next statement that rests on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,12 +52,15 @@ impl Session {
     /// - The end of rows of MySQL's is silent; the next answer tells. MariaDB's has a flag.
     /// - An error tells neither changes nor whether there is a transaction.
     /// - What a program has told within its answer, the server may have taken back at its end.
-    /// - Nobody tells of roles.
+    /// - Nobody tells of roles, nor of temporary tables.
     /// - A session that only reads is READ ONLY again in front of whatever comes next.
     pub fn note_untold(&mut self) -> Outcome<()> {
         let silent_end = std::mem::take(&mut self.server.silent_end);
         let failed = std::mem::take(&mut self.server.failed);
         let told_within = std::mem::take(&mut self.server.told_within);
+        if std::mem::take(&mut self.current.leaves_temporary) {
+            self.unseen.may_be_there();
+        }
         if self.may_have_called() {
             let runs = self.current.may_run_programs();
             let masks = !self.shared.config.masks.is_empty();
@@ -175,6 +179,7 @@ impl Session {
     pub(super) fn refresh_state(&mut self) -> Outcome<()> {
         self.read_state()?;
         self.account = self.shared.accounts.get(&self.state.account);
+        self.unseen = Unseen::at_login(&self.state);
         Ok(())
     }
 

@@ -113,7 +113,7 @@ impl<'a> Target<'a> {
             let on = column.index_column_name(false);
             on.map_err(|e| schema_refusal(&e))?;
             return Ok(Indexed::Protected(ProtectedPart {
-                name: name.to_owned(),
+                name: new_columns[new].name.clone(),
                 on: Prefixed::New(new),
                 not_unique: column.index_column_name(true).err(),
                 ty: column.sql_type,
