@@ -788,7 +788,7 @@ impl Server {
     /// the name is.
     pub fn are_temporary(&mut self, names: &[TableName]) -> Outcome<Vec<Option<bool>>> {
         let is_one = |shown| match shown {
-            Definition::Table(text) | Definition::View(text, _) => {
+            Definition::Table(text) | Definition::View(ViewText { text, .. }) => {
                 Some(text.starts_with("CREATE TEMPORARY "))
             }
             Definition::Absent => Some(false),
