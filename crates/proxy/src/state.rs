@@ -291,7 +291,8 @@ const DATABASE: &str = "CAST(CONVERT(DATABASE() USING utf8mb4) AS BINARY)";
 const ACCOUNT: &str =
     "CAST(CONVERT(CONCAT_WS(' as ', CURRENT_USER(), CURRENT_ROLE()) USING utf8mb4) AS BINARY)";
 
-/// What a sum has beside 0, or 4 where there is an `init_connect`, by the server's version: 1 of MariaDB 11.8, 2 where columns make keys.
+/// What a sum has beside 0, or 4 where there is an `init_connect`, by the server's version: 1 of
+/// MariaDB 11.8, 2 where columns make keys.
 fn versions(family: Family) -> &'static str {
     match family {
         Family::MariaDb => "/*M!110800 + 1*/ /*M!100500 + 2*/",

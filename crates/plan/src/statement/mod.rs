@@ -7,12 +7,13 @@
 //!
 //! `near.rs` collects the words, `words.rs` tells statements apart by them, `nested.rs` finds
 //! queries where none belongs, `definitions.rs` the definitions that no rule reads, `renames.rs`
-//! looks at tables' new names, `schema.rs` at EXPLAIN FOR SCHEMA, `histogram.rs` at the columns of histograms; `rows.rs` plans what
-//! reads and writes rows. `missing.rs` finds tables that may not be there, with `program_tables.rs`
-//! for those of stored programs; `program/` reads the programs themselves. `unmet.rs` refuses
-//! tables that are not what the configuration or the pins say, `set_statement.rs` plans statements
-//! behind settings of their own, `show.rs` and `columns_view.rs` the others. Of statements in the
-//! texts of statements, `by_name.rs` says where they are.
+//! looks at tables' new names, `schema.rs` at EXPLAIN FOR SCHEMA, `histogram.rs` at the columns of
+//! histograms; `rows.rs` plans what reads and writes rows. `missing.rs` finds tables that may not
+//! be there, with `program_tables.rs` for those of stored programs; `program/` reads the programs
+//! themselves. `unmet.rs` refuses tables that are not what the configuration or the pins say,
+//! `set_statement.rs` plans statements behind settings of their own, `show.rs` and
+//! `columns_view.rs` the others. Of statements in the texts of statements, `by_name.rs` says where
+//! they are.
 
 mod columns_view;
 mod definitions;
