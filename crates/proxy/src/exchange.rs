@@ -224,8 +224,8 @@ impl Server {
         self.put_parts(&self.unbounded(sql))
     }
 
-    /// Appends a `SELECT` that reads for a query of the client's: its time is the client's, and what
-    /// it reads is not what the query would.
+    /// Appends a `SELECT` that reads for a query of the client's: its time is the client's, and
+    /// what it reads is not what the query would.
     pub fn put_read(&mut self, sql: &[u8]) -> Outcome<Question> {
         const HINTED: &[u8] = b"SELECT /*+ SET_VAR(sql_big_selects = 1) */ ";
         match sql.strip_prefix(b"SELECT ") {

@@ -61,9 +61,9 @@ pub fn split_foreign_keys(sql: &str) -> (String, Vec<String>) {
     (rest, foreign)
 }
 
-/// The columns of a definition as MySQL shows it that allow NULL and have no default, not even NULL:
-/// `ALTER COLUMN … DROP DEFAULT` makes them. MySQL shows `DEFAULT NULL` of all others but of long
-/// texts and their like, of which the definition does not tell.
+/// The columns of a definition as MySQL shows it that allow NULL and have no default, not even
+/// NULL: `ALTER COLUMN … DROP DEFAULT` makes them. MySQL shows `DEFAULT NULL` of all others but of
+/// long texts and their like, of which the definition does not tell.
 pub fn lost_defaults(sql: &str) -> Vec<String> {
     const HAVE_ONE: [&str; 4] = ["DEFAULT", "NOT", "GENERATED", "AS"];
     const TELL_NOTHING: [&str; 4] = ["text", "blob", "geometry", "vector"];
