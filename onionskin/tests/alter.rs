@@ -12,6 +12,7 @@ on_both_servers!(
     keys_in_definitions_of_columns,
     engines_without_expressions_as_defaults,
     databases_that_get_another_collation,
+    collations_are_those_of_today,
 );
 
 const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) {eq}, age INT {range}, note TEXT {}, city VARCHAR(20), \
@@ -543,4 +544,47 @@ fn databases_that_get_another_collation(kind: Kind) {
     pair.same("USE app");
     assert!(pair.same_if_done(&format!("CREATE TABLE afterwards {create}")));
     compare(&mut pair, "afterwards");
+}
+
+/// What a definition that failed has looked up does not count any more when somebody else has
+/// changed it.
+fn collations_are_those_of_today(kind: Kind) {
+    let options = PairOptions {
+        database: "DEFAULT CHARSET latin1",
+        ..PairOptions::default()
+    };
+    let Some(mut pair) = Pair::start_with(kind, options) else {
+        return;
+    };
+    pair.both("CREATE TABLE old (id INT PRIMARY KEY) DEFAULT CHARSET latin1");
+    pair.protected.must_fail(
+        "CREATE TABLE p (id INT PRIMARY KEY, name VARCHAR(9) ENCRYPTED FOR (eq), x NOSUCH)",
+    );
+    pair.protected.must_fail(
+        "ALTER TABLE old ADD COLUMN name VARCHAR(9) ENCRYPTED FOR (eq), ADD COLUMN id INT",
+    );
+    for server in [pair.beside(), &pair.behind] {
+        let mut admin = server.connect();
+        admin.must("ALTER DATABASE app CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci");
+        admin.must("ALTER TABLE app.old DEFAULT CHARACTER SET utf8mb4");
+    }
+    let definitions = [
+        "CREATE TABLE p (id INT PRIMARY KEY, name VARCHAR(9) {eq}, y VARCHAR(9))",
+        "ALTER TABLE old ADD COLUMN name VARCHAR(9) {eq}, ADD COLUMN y VARCHAR(9)",
+    ];
+    let mut shown = Vec::new();
+    for port in [pair.beside().port(), pair.proxy.port()] {
+        let mut session = Session::open(port, "root", "", Some("app"));
+        let is_plain = port == pair.beside().port();
+        for definition in definitions {
+            let (sealed, bare) = with_and_without_protection(definition);
+            session.must(if is_plain { &bare } else { &sealed });
+        }
+        shown.push(["p", "old"].map(|table| {
+            session
+                .text(&format!("SHOW CREATE TABLE {table}"))
+                .expect("it is there")
+        }));
+    }
+    assert_eq!(shown[0], shown[1]);
 }

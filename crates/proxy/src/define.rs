@@ -2,11 +2,11 @@
 
 use onionskin_physical::{definition_text, with_ids};
 use onionskin_plan::errors::NotUnderstood;
-use onionskin_plan::{Ddl, DdlPiece, Redefined, errors};
+use onionskin_plan::{COLLATION, Catalog, Ddl, DdlPiece, Known, Redefined, errors};
 use onionskin_schema::{NewColumn, TableName, check_named, same_name};
 use onionskin_value::{Family, Kind, Level, Warning};
 
-use crate::catalog::{KeyedPlan, literal};
+use crate::catalog::{KeyedPlan, default_collation, literal};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
 use crate::refill::Refill;
@@ -78,6 +78,7 @@ impl Session {
         }
         self.must_be_only_key(ddl)?;
         self.must_look_at_keys(ddl)?;
+        self.must_be_todays(&keyed.plan.names)?;
         self.must_be_of_database(ddl)?;
         let marks = self.marks_before(ddl)?;
         let locked = self.lock_set(ddl, keyed)?;
@@ -116,6 +117,23 @@ impl Session {
                 Err(Failure::refused(&errors::FOREIGN_KEY, about))
             }
         }
+    }
+
+    /// Looks at the default collations that a definition rests on. Nobody tells when somebody else
+    /// changes one.
+    fn must_be_todays(&mut self, names: &[TableName]) -> Outcome<()> {
+        for name in names.iter().filter(|name| name.name.starts_with(COLLATION)) {
+            let present = default_collation(&mut self.server, &name.database, &name.name)?;
+            let known = match self.account.table(&name.database, &name.name) {
+                Known::Table(known) => Some(known),
+                _ => None,
+            };
+            if present.as_ref().map(|t| &t.name) != known.as_ref().map(|t| &t.name) {
+                self.shared.accounts.forget(std::slice::from_ref(name));
+                return Err(Failure::Stale);
+            }
+        }
+        Ok(())
     }
 
     /// Refuses texts with the collation of the session's database, if the server would give them

@@ -431,7 +431,11 @@ impl Found<'_> {
 }
 
 /// The default collation of a database or of a table, as [`COLLATION`] says.
-fn default_collation(server: &mut Server, database: &str, name: &str) -> Outcome<Option<Table>> {
+pub(crate) fn default_collation(
+    server: &mut Server,
+    database: &str,
+    name: &str,
+) -> Outcome<Option<Table>> {
     let table = name.strip_prefix(COLLATION).unwrap_or_default();
     let database_is = literal(database);
     let sql = if table.is_empty() {
