@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz mariadb-tests mysql-tests orm-suites driver-suites applications bench bench-proxy bench-backup bench-migrate bench-like bench-tiers bench-scale performance counts book package package-test container-test browser-test cluster-tests mariadb118 nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests mysql-tests orm-suites driver-suites applications bench bench-proxy bench-backup bench-migrate bench-like bench-tiers bench-scale performance counts book package package-test container-test browser-test assess-peers cluster-tests mariadb118 nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -120,6 +120,10 @@ browser-test: ## the status page and the reports of assess in Debian's chromium:
 	python3 scripts/browser_test.py
 	python3 scripts/browser_reports.py
 
+assess-peers: ## presidio and piicatcher on the labelled tables that `assess data` is measured on: precision and recall, as a table
+	@scripts/install-deps.sh tests
+	python3 scripts/assess_peers.py
+
 cluster-tests: ## tests of statements on nodes of clusters: Galera, a MySQL group, one that all members write to; CLUSTERS="galera"
 	@scripts/install-deps.sh tests
 	@scripts/cluster-tests.sh $(CLUSTERS)
@@ -140,6 +144,7 @@ nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzin
 	# other values of the same kinds than the recorded ones
 	python3 scripts/assess_corpus.py --seed $$(date +%j) --rows 60 --out target/assess-corpus.json
 	ONIONSKIN_ASSESS_CORPUS=$(CURDIR)/target/assess-corpus.json $(CARGO) test --locked --profile ci -p onionskin-assess --test personal_data -- --nocapture
+	$(MAKE) assess-peers
 	scripts/mariadb-tests.sh
 	$(CARGO) test --locked --profile ci -p onionskin --test mtr mariadb -- --ignored --nocapture
 	scripts/mysql-tests.sh
