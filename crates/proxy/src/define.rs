@@ -78,10 +78,13 @@ impl Session {
         }
         self.must_be_only_key(ddl)?;
         self.must_look_at_keys(ddl)?;
-        self.must_be_todays(&keyed.plan.names)?;
         self.must_be_of_database(ddl)?;
         let marks = self.marks_before(ddl)?;
         let locked = self.lock_set(ddl, keyed)?;
+        if locked.is_none() {
+            // behind the lock all was looked up again
+            self.must_be_todays(&keyed.plan.names)?;
+        }
         let done = self.define_locked(ddl, keyed, refill);
         if done.is_ok() && !marks.is_empty() {
             self.mark_afterwards(&marks, &keyed.plan.names)?;
