@@ -5,7 +5,7 @@ CARGO ?= cargo
 # Seconds for each fuzz target
 SECONDS_EACH ?= 60
 
-.PHONY: help demo test lint fuzz mariadb-tests mysql-tests orm-suites driver-suites applications bench bench-proxy bench-backup bench-migrate bench-like bench-tiers bench-scale performance counts book package package-test container-test browser-test assess-peers cluster-tests mariadb118 nightly deps
+.PHONY: help demo test lint fuzz mariadb-tests mysql-tests orm-suites driver-suites applications bench bench-proxy bench-backup bench-migrate bench-like bench-tiers bench-scale performance counts book package package-test container-test browser-test assess-peers assess-open-data cluster-tests mariadb118 nightly deps
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -124,6 +124,11 @@ assess-peers: ## presidio and piicatcher on the labelled tables that `assess dat
 	@scripts/install-deps.sh tests
 	python3 scripts/assess_peers.py
 
+assess-open-data: ## `assess data` on open data sets that packages ship, labelled by hand: precision and recall
+	@scripts/install-deps.sh tests
+	$(CARGO) build --release --locked -p onionskin
+	python3 scripts/assess_open_data.py --least 0.65 0.40
+
 cluster-tests: ## tests of statements on nodes of clusters: Galera, a MySQL group, one that all members write to; CLUSTERS="galera"
 	@scripts/install-deps.sh tests
 	@scripts/cluster-tests.sh $(CLUSTERS)
@@ -145,6 +150,7 @@ nightly: ## the long versions: all tests with more rounds, ten minutes of fuzzin
 	python3 scripts/assess_corpus.py --seed $$(date +%j) --rows 60 --out target/assess-corpus.json
 	ONIONSKIN_ASSESS_CORPUS=$(CURDIR)/target/assess-corpus.json $(CARGO) test --locked --profile ci -p onionskin-assess --test personal_data -- --nocapture
 	$(MAKE) assess-peers
+	$(MAKE) assess-open-data
 	scripts/mariadb-tests.sh
 	$(CARGO) test --locked --profile ci -p onionskin --test mtr mariadb -- --ignored --nocapture
 	scripts/mysql-tests.sh
