@@ -6,7 +6,7 @@ use onionskin_plan::{COLLATION, Catalog, Ddl, DdlPiece, Known, Redefined, errors
 use onionskin_schema::{NewColumn, TableName, check_named, same_name};
 use onionskin_value::{Family, Kind, Level, Warning};
 
-use crate::catalog::{KeyedPlan, default_collation, literal};
+use crate::catalog::{KeyedPlan, default_collations, literal};
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question};
 use crate::refill::Refill;
@@ -83,7 +83,7 @@ impl Session {
         let locked = self.lock_set(ddl, keyed)?;
         if locked.is_none() {
             // behind the lock all was looked up again
-            self.must_be_todays(&keyed.plan.names)?;
+            self.must_be_todays(ddl, &keyed.plan.names)?;
         }
         let done = self.define_locked(ddl, keyed, refill);
         if done.is_ok() && !marks.is_empty() {
@@ -122,17 +122,25 @@ impl Session {
         }
     }
 
-    /// Looks at the default collations that a definition rests on. Nobody tells when somebody else
-    /// changes one.
-    fn must_be_todays(&mut self, names: &[TableName]) -> Outcome<()> {
-        for name in names.iter().filter(|name| name.name.starts_with(COLLATION)) {
-            let present = default_collation(&mut self.server, &name.database, &name.name)?;
+    /// Looks at the default collations that new texts of a definition have. Nobody tells when
+    /// somebody else changes one.
+    fn must_be_todays(&mut self, ddl: &Ddl, names: &[TableName]) -> Outcome<()> {
+        let follows = |c: &NewColumn| c.sql_type.collation.is_some() && !c.explicit_collation;
+        if !ddl.new_columns.iter().any(follows) {
+            return Ok(());
+        }
+        let names = names.iter().filter(|name| name.name.starts_with(COLLATION));
+        let names: Vec<&TableName> = names.collect();
+        for (name, present) in names
+            .iter()
+            .zip(default_collations(&mut self.server, &names)?)
+        {
             let known = match self.account.table(&name.database, &name.name) {
                 Known::Table(known) => Some(known),
                 _ => None,
             };
             if present.as_ref().map(|t| &t.name) != known.as_ref().map(|t| &t.name) {
-                self.shared.accounts.forget(std::slice::from_ref(name));
+                self.shared.accounts.forget(&[(*name).clone()]);
                 return Err(Failure::Stale);
             }
         }

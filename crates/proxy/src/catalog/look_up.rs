@@ -13,7 +13,7 @@ use super::views::{base, broken_views};
 use super::{Account, Entry};
 use crate::age::now;
 use crate::error::{Failure, Outcome};
-use crate::exchange::{Definition, Server};
+use crate::exchange::{Definition, Rows, Server};
 use crate::mask::settle_indexes;
 use crate::parts::settle_parts;
 use crate::renewal::{DATABASES, Moment, is_shown};
@@ -431,14 +431,33 @@ impl Found<'_> {
 }
 
 /// The default collation of a database or of a table, as [`COLLATION`] says.
-pub(crate) fn default_collation(
+fn default_collation(server: &mut Server, database: &str, name: &str) -> Outcome<Option<Table>> {
+    let rows = server.rows(collation_query(database, name).as_bytes())?;
+    Ok(collation_in(database, rows))
+}
+
+/// The same of several names, in one exchange: what stands under each.
+pub(crate) fn default_collations(
     server: &mut Server,
-    database: &str,
-    name: &str,
-) -> Outcome<Option<Table>> {
+    names: &[&TableName],
+) -> Outcome<Vec<Option<Table>>> {
+    let mut questions = Vec::with_capacity(names.len());
+    for name in names {
+        let sql = collation_query(&name.database, &name.name);
+        questions.push(server.put_query(sql.as_bytes())?);
+    }
+    server.flush()?;
+    let mut found = Vec::with_capacity(names.len());
+    for (name, question) in names.iter().zip(questions) {
+        found.push(collation_in(&name.database, server.read_rows(question)?));
+    }
+    Ok(found)
+}
+
+fn collation_query(database: &str, name: &str) -> String {
     let table = name.strip_prefix(COLLATION).unwrap_or_default();
     let database_is = literal(database);
-    let sql = if table.is_empty() {
+    if table.is_empty() {
         format!(
             "SELECT DEFAULT_COLLATION_NAME FROM information_schema.SCHEMATA WHERE SCHEMA_NAME = {database_is}"
         )
@@ -447,11 +466,11 @@ pub(crate) fn default_collation(
             "SELECT TABLE_COLLATION FROM information_schema.TABLES WHERE TABLE_SCHEMA = {database_is} AND TABLE_NAME = {}",
             literal(table)
         )
-    };
-    let rows = server.rows(sql.as_bytes())?;
-    let name = rows
-        .into_iter()
-        .next()
-        .and_then(|r| r.into_iter().next().flatten());
-    Ok(name.map(|name| Table::named(database, String::from_utf8_lossy(&name))))
+    }
+}
+
+fn collation_in(database: &str, rows: Rows) -> Option<Table> {
+    let first = rows.into_iter().next();
+    let name = first.and_then(|row| row.into_iter().next().flatten());
+    name.map(|name| Table::named(database, String::from_utf8_lossy(&name)))
 }

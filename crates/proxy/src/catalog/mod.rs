@@ -45,7 +45,7 @@ pub(crate) use once::OnceProtected;
 use temporary::{Temporary, TemporaryTables};
 
 pub(crate) use keyed_plan::{MAX_PLANS, PlanOrigin, cipher_of};
-pub(crate) use look_up::{LookUp, default_collation, texts};
+pub(crate) use look_up::{LookUp, default_collations, texts};
 pub(crate) use names::literal;
 pub(crate) use plans::{KeyedPlan, PlanSpace, PlanSpaces};
 pub(crate) use rows::{hidden, is_locked, tables};
