@@ -391,7 +391,9 @@ mod tests {
         send(&mut client, SILENT[2]);
         trips.settle();
         send(&mut client, QUERY);
-        assert_eq!(trips.counted()[0].trips, 0, "held back");
+        // on a machine that stands still, the relay may not have met the client yet
+        let counted = trips.counted();
+        assert_eq!(counted.first().map_or(0, |c| c.trips), 0, "held back");
         read(&mut client);
         assert_eq!(trips.counted()[0].trips, 1);
     }
