@@ -200,7 +200,8 @@ impl Server {
         }
     }
 
-    /// Appends a statement to the output; [`Self::flush`] sends it.
+    /// Appends a statement to the output; [`Self::flush`] sends it. One of the proxy's own that
+    /// reads goes by [`Self::put_select`]: bounds of the client's session would end it.
     pub fn put_query(&mut self, sql: &[u8]) -> Outcome<Question> {
         self.put_parts(&[sql])
     }

@@ -118,6 +118,7 @@ mod status;
 mod temporary;
 mod touched;
 mod unique_keys;
+mod unseen;
 mod unusual;
 mod upsert;
 mod view_constants;

@@ -14,10 +14,10 @@
 //! Others make temporary tables, too: a program, the server's `init_connect`, or the client with a
 //! statement that has no protected column. Where `[protect]` is about the name, such a table is
 //! judged as any other in plaintext, and may hide one that is known. Nobody tells of them. So after
-//! what may have made one ([`Unseen`]) the server is asked in this session, once for each name, and
-//! so it is where a name is no table's, and the server has one all the same.
+//! what may have made one ([`Unseen`](crate::unseen::Unseen)) the server is asked in this session,
+//! once for each name, and so it is where a name is no table's, and the server has one all the
+//! same.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use onionskin_plan::errors::NotUnderstood;
@@ -33,41 +33,9 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::Rows;
 use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE};
 use crate::session::Session;
-use crate::state::State;
 
 /// "Unknown table".
 const IS_NO_TABLE: u16 = 1051;
-
-/// Temporary tables that the session may have, and of which nobody has told.
-#[derive(Default)]
-pub(crate) struct Unseen {
-    /// The names that the server was asked about since something may have made one. `None`: nothing
-    /// may.
-    asked: Option<HashSet<TableName>>,
-}
-
-impl Unseen {
-    /// Those of a session that begins.
-    pub fn at_login(state: &State) -> Self {
-        let mut unseen = Self::default();
-        if state.begins_by_itself {
-            unseen.may_be_there();
-        }
-        unseen
-    }
-
-    /// Something may have made or dropped one.
-    pub fn may_be_there(&mut self) {
-        self.asked.get_or_insert_default().clear();
-    }
-
-    /// What was asked does not count any more.
-    pub fn ask_again(&mut self) {
-        if let Some(asked) = &mut self.asked {
-            asked.clear();
-        }
-    }
-}
 
 /// What the server says of a temporary table.
 enum Shown {

@@ -21,8 +21,9 @@ use std::sync::Arc;
 
 use onionskin_schema::{Table, TableName, same_name};
 
+use super::end_query::query_at_end;
 use super::near::{rows_in_tree, trigger_table};
-use super::nested::{has_query, opens_query, query_at_end};
+use super::nested::{has_query, opens_query};
 use super::program_tables::tables_in_program;
 use super::words::{flattened, is_one_of, named};
 use crate::errors::{self, Refusal};

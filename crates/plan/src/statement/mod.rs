@@ -17,6 +17,7 @@
 
 mod columns_view;
 mod definitions;
+mod end_query;
 mod grants;
 mod histogram;
 mod into;

@@ -15,7 +15,7 @@ use sqlparser::ast::{
 use super::Decided;
 use super::into::{blank_into, kept_by_the_server, not_on_the_server};
 use super::near::candidates;
-use super::words::is_one_of;
+use super::words::{is_one_of, known_word};
 use crate::errors::{self, NotUnderstood};
 use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::parse;
@@ -278,35 +278,6 @@ fn with_joins(planner: &mut Planner) -> String {
     }
     planner.count_from(offsets);
     joined
-}
-
-/// A word that the parser knows in the place of one that it does not: of `a MOD b`, and of units of
-/// two parts such as `YEAR_MONTH`.
-pub(super) fn known_word(sql: &[u8], tokens: &[Token], at: usize) -> Option<&'static str> {
-    const UNITS: [&str; 11] = [
-        "day_hour",
-        "day_microsecond",
-        "day_minute",
-        "day_second",
-        "hour_microsecond",
-        "hour_minute",
-        "hour_second",
-        "minute_microsecond",
-        "minute_second",
-        "second_microsecond",
-        "year_month",
-    ];
-    let token = &tokens[at];
-    let is_call = tokens.get(at + 1).is_some_and(|t| t.is(b'('));
-    // behind a dot any word is a column's name
-    if at > 0 && tokens[at - 1].is(b'.') {
-        return None;
-    }
-    match () {
-        () if token.is_word(sql, "mod") && !is_call => Some("%"),
-        () if UNITS.iter().any(|u| token.is_word(sql, u)) => Some("year"),
-        () => None,
-    }
 }
 
 /// Writes such words for tier 3, which only looks for names: they mean nothing to it.

@@ -16,9 +16,8 @@ use std::sync::Arc;
 
 use onionskin_schema::Table;
 
-use super::nested::in_definition;
-use super::rows::known_word;
-use super::words::{is_one_of, may_be_one_name};
+use super::end_query::in_definition;
+use super::words::{is_one_of, known_word, may_be_one_name};
 use crate::lex::{LiteralKind, Token, TokenKind};
 use crate::native::is_reserved;
 use crate::observed::with_values;

@@ -3,6 +3,7 @@
 //! The server calls such a statement a syntax error, with its values in the log. Its author may
 //! have meant a protected table: with ANSI_QUOTES `"t"` is a name, without it is a text.
 
+use super::end_query::BEGIN_QUERIES;
 use super::words::is_one_of;
 use crate::lex::{LiteralKind, Token, TokenKind};
 
@@ -25,9 +26,6 @@ const BEHIND_TABLES: [&str; 14] = [
     "where", "set", "group", "order", "having", "limit", "on", "using", "values", "select",
     "union", "window", "for", "into",
 ];
-
-/// Words that a query begins with.
-const BEGIN_QUERIES: [&str; 4] = ["select", "with", "table", "values"];
 
 /// Between two parentheses, or outside of all.
 #[derive(Clone, Copy)]

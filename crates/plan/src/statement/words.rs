@@ -328,3 +328,31 @@ pub(super) fn asks_about_the_last(sql: &[u8], tokens: &[Token], words: &[&str]) 
         && !holds(&READ)
         && !tokens.iter().any(|t| t.kind == TokenKind::Executable)
 }
+/// A word that the parser knows in the place of one that it does not: of `a MOD b`, and of units of
+/// two parts such as `YEAR_MONTH`.
+pub(super) fn known_word(sql: &[u8], tokens: &[Token], at: usize) -> Option<&'static str> {
+    const UNITS: [&str; 11] = [
+        "day_hour",
+        "day_microsecond",
+        "day_minute",
+        "day_second",
+        "hour_microsecond",
+        "hour_minute",
+        "hour_second",
+        "minute_microsecond",
+        "minute_second",
+        "second_microsecond",
+        "year_month",
+    ];
+    let token = &tokens[at];
+    let is_call = tokens.get(at + 1).is_some_and(|t| t.is(b'('));
+    // behind a dot any word is a column's name
+    if at > 0 && tokens[at - 1].is(b'.') {
+        return None;
+    }
+    match () {
+        () if token.is_word(sql, "mod") && !is_call => Some("%"),
+        () if UNITS.iter().any(|u| token.is_word(sql, u)) => Some("year"),
+        () => None,
+    }
+}

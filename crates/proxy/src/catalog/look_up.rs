@@ -444,7 +444,7 @@ pub(crate) fn default_collations(
     let mut questions = Vec::with_capacity(names.len());
     for name in names {
         let sql = collation_query(&name.database, &name.name);
-        questions.push(server.put_query(sql.as_bytes())?);
+        questions.push(server.put_select(sql.as_bytes())?);
     }
     server.flush()?;
     let mut found = Vec::with_capacity(names.len());

@@ -39,7 +39,7 @@ impl Session {
             let text = self.read_text(keyed, read, values, Some(0))?;
             let definitions = self.server.put_query(&text)?;
             let columns = match tables::is_checked(read) {
-                true => Some(self.server.put_query(tables::question(read).as_bytes())?),
+                true => Some(self.server.put_select(tables::question(read).as_bytes())?),
                 false => None,
             };
             asked.push((definitions, columns));

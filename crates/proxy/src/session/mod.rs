@@ -74,8 +74,8 @@ use crate::scratch::Engine;
 use crate::server_errors::WRONG_DATABASE_NAME;
 use crate::slow_log::Arrival;
 use crate::state::{ClientTracking, Purpose, State};
-use crate::temporary::Unseen;
 use crate::unique_keys::UniqueKeys;
+use crate::unseen::Unseen;
 use crate::watch::Activity;
 use crate::{Shared, touched};
 

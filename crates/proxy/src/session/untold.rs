@@ -11,7 +11,7 @@ use onionskin_wire::messages::Command;
 use super::Session;
 use crate::error::{Failure, Outcome};
 use crate::state::{ClientTracking, Purpose, State};
-use crate::temporary::Unseen;
+use crate::unseen::Unseen;
 
 /// What is asked for in front of the next statement that rests on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
