@@ -16,6 +16,7 @@ fn a_plain_server_makes_each_difference_itself(kind: Kind) {
             replace_counts_rows_by_their_bytes,
             one_row_is_told_of_by_its_warnings,
             an_update_is_told_of_by_the_optimizer,
+            a_query_sees_what_is_impossible,
         ],
         Kind::MySql => &[
             replace_counts_rows_by_their_bytes,
@@ -74,6 +75,17 @@ fn an_update_is_told_of_by_the_optimizer(plain: &mut Session) {
     assert!(info("n = 5 AND n + 0 = 6").starts_with("Rows matched: 0"));
 }
 
+/// SEEN_TO_BE_IMPOSSIBLE. What changes rows converts the constant; what reads them does not.
+fn a_query_sees_what_is_impossible(plain: &mut Session) {
+    plain.must("CREATE TABLE t (id INT NOT NULL, c TEXT NOT NULL, n INT)");
+    plain.must("INSERT INTO t VALUES (11, '0', 0)");
+    let condition = "NOT (id > '12abc' OR c IS NOT NULL)";
+    let read = plain.must(&format!("SELECT * FROM t WHERE {condition}"));
+    assert_eq!(read.warnings, 0);
+    let update = format!("UPDATE t SET n = 1 WHERE {condition}");
+    assert_eq!(plain.must_fail(&update), 1292);
+}
+
 /// COPIED. A protected column has a CHECK, for which MySQL copies the table.
 fn rows_are_copied_for_a_check(plain: &mut Session) {
     plain.must("CREATE TABLE t (id INT PRIMARY KEY, d DATE)");
@@ -83,6 +95,12 @@ fn rows_are_copied_for_a_check(plain: &mut Session) {
     plain.must("ALTER TABLE t ADD n INT");
     let add = "ALTER TABLE t ADD cell VARBINARY(40) CHECK (LENGTH(cell) > 9)";
     assert_eq!(plain.must_fail(add), 1292);
+    // a text that is no number is 0 for a row that is inserted, and an error for one that is copied
+    plain.must("CREATE TABLE c (id INT PRIMARY KEY, n FLOAT NOT NULL, CHECK (n >= 'text'))");
+    plain.must("INSERT IGNORE INTO c VALUES (1, 16777216)");
+    plain.must("ALTER TABLE c ADD n2 INT");
+    let add = "ALTER TABLE c ADD cell VARBINARY(40) CHECK (LENGTH(cell) > 9)";
+    assert_eq!(plain.must_fail(add), 3819);
 }
 
 /// PREPARED_DEFINITION. The warning is one of PREPARE, not of EXECUTE. What a client prepares

@@ -139,6 +139,13 @@ pub fn answer(conn: &mut Conn, statements: &[Statement]) -> Answer {
         }
     };
     answer.problem = result.err().map(Problem::from);
+    // the server says behind its rows what reading them has warned of
+    if let Some(last) = answer.sets.last_mut()
+        && answer.problem.is_none()
+        && !last.columns.is_empty()
+    {
+        last.warnings = conn.warnings();
+    }
     answer
 }
 

@@ -4,10 +4,10 @@
 //! is evaluated: 1292, which names no column. For which rows that is, and whether also once before
 //! all of them, is the optimizer's choice: it depends on the index that finds the rows, on where a
 //! LIMIT ends the search, on which side of an OR comes first. Two plain servers with other indexes
-//! differ in it. So of statements that change rows, such warnings are not counted; all others are,
-//! and the values, rows and errors are compared as always. The same holds for 1525, the error of a
-//! constant that is no time at all, which may stand twice in the list, and for 1292 about a column
-//! where it can only be a condition's, or cannot be told from one ([`Raised`]).
+//! differ in it. So such warnings are not counted; all others are, and the values, rows and errors
+//! are compared as always. The same holds for 1525, the error of a constant that is no time at all,
+//! which may stand twice in the list, and for 1292 about a column where it can only be a
+//! condition's, or cannot be told from one ([`Raised`]).
 //!
 //! MySQL also warns of the zero date that one of its own temporary tables holds beside a MAX() that
 //! is NULL; which table there is depends on the plan.
@@ -36,13 +36,13 @@ pub fn drop_uncertain(
     if let Some((_, before)) = statements.split_last() {
         // of a statement within a text nobody can ask what the warnings were
         let is_before = |d: &Difference| {
-            let mut before = before.iter().filter(|s| changes(s));
+            let mut before = before.iter().filter(|s| evaluates(s));
             before.any(|s| d.kind == format!("{}: warnings", s.label))
         };
         let about = differences.split_off(from);
         differences.extend(about.into_iter().filter(|d| !is_before(d)));
     }
-    if !statements.last().is_some_and(changes) || !differences[from..].iter().any(counts) {
+    if !statements.last().is_some_and(evaluates) || !differences[from..].iter().any(counts) {
         return false;
     }
     if !same_others(listed(plain), listed(proxy), raised) {
@@ -51,6 +51,11 @@ pub fn drop_uncertain(
     let about = differences.split_off(from);
     differences.extend(about.into_iter().filter(|d| !counts(d)));
     true
+}
+
+/// Whether it has a condition, or reads rows.
+fn evaluates(statement: &Statement) -> bool {
+    changes(statement) || statement.text().starts_with("SELECT ")
 }
 
 fn changes(statement: &Statement) -> bool {
@@ -78,9 +83,12 @@ pub fn raised(
     plain: &Answer,
     proxied: &Answer,
 ) -> Raised {
-    let Some(last) = statements.last().filter(|s| changes(s)) else {
+    let Some(last) = statements.last().filter(|s| evaluates(s)) else {
         return Raised::Storing;
     };
+    if !changes(last) {
+        return Raised::Condition;
+    }
     let is_mysql = super::answers::is_mysql(plain_server);
     let nothing = |answer: &Answer| {
         answer.problem.is_none() && answer.sets.last().is_some_and(|set| set.affected == 0)
