@@ -1,10 +1,12 @@
 //! The recommendations of `onionskin assess queries`, applied by `onionskin migrate` under the load
 //! that they were made from.
 //!
-//! An application works on plain tables, through a proxy that observes it. The policy that comes out
-//! is the one that was made by hand. Then the recommended commands run as they are printed, one
+//! An application works on plain tables, through a proxy that observes it. The policy that comes
+//! out is the one that was made by hand. Then the recommended commands run as they are printed, one
 //! after the other, while the application goes on. Whatever it reads and changes is compared with a
-//! plain twin of its database. Nothing is refused, before, meanwhile or afterwards.
+//! plain twin of its database. Nothing is refused, before, meanwhile or afterwards. Deadlocks that
+//! clients of plain servers try again as well are counted. A join of two columns that become
+//! protected one after the other needs a scratch engine between the commands, as the report says.
 
 #[path = "assess_queries/applications.rs"]
 mod applications;

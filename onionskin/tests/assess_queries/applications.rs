@@ -20,8 +20,8 @@ pub struct Application {
     pub policy: &'static [&'static str],
     /// How many of its statements read a whole table under any policy.
     pub wide: usize,
-    /// Statements that are not carried while one of their tables is protected, and the other one not
-    /// yet.
+    /// Statements that are not carried while one of their tables is protected, and the other one
+    /// not yet.
     pub between: &'static [&'static str],
 }
 
