@@ -405,7 +405,7 @@ impl QueriesReport {
             sections.push(Section {
                 title: "Between the commands".into(),
                 prose: vec![
-                    "While one of their tables is protected already and the other one not yet, this becomes of these. With a scratch engine more of them run. To keep that time short, run the migrations with --cut-over postpone, and then each of them with --resume."
+                    "While one of their tables is protected already and the other one not yet, this becomes of these. With a scratch engine more of them run."
                         .into(),
                 ],
                 grid: grid(&["count", "shape", "meanwhile"], between),
