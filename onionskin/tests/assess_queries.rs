@@ -2,6 +2,9 @@
 //! proposes is the one that was made by hand, every statement runs under it through the proxy, and
 //! no report has a value.
 
+#[path = "assess_queries/applications.rs"]
+mod applications;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -10,6 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use applications::{ACCOUNTS, Application, BENCHMARK, SHOP};
 use onionskin_assess::queries::QueriesReport;
 use onionskin_testkit::*;
 use tempfile::TempDir;
@@ -25,148 +29,6 @@ on_both_servers!(
     what_cannot_be_is_said,
     hostile_names_views_and_other_databases,
 );
-
-/// Tables, rows, statements; and what was found by hand to be the smallest policy.
-struct Application {
-    tables: &'static [&'static str],
-    rows: &'static [&'static str],
-    statements: &'static [&'static str],
-    columns: &'static str,
-    policy: &'static [&'static str],
-}
-
-/// In the manner of Django's auth, admin and sessions.
-const ACCOUNTS: Application = Application {
-    tables: &[
-        "CREATE TABLE auth_user (id INT AUTO_INCREMENT PRIMARY KEY, password VARCHAR(128) NOT NULL, \
-         last_login DATETIME(6) NULL, is_superuser TINYINT(1) NOT NULL, username VARCHAR(150) NOT NULL UNIQUE, \
-         first_name VARCHAR(150) NOT NULL, last_name VARCHAR(150) NOT NULL, email VARCHAR(254) NOT NULL, \
-         is_active TINYINT(1) NOT NULL, date_joined DATETIME(6) NOT NULL)",
-        "CREATE TABLE django_admin_log (id INT AUTO_INCREMENT PRIMARY KEY, action_time DATETIME(6) NOT NULL, \
-         object_repr VARCHAR(200) NOT NULL, action_flag SMALLINT UNSIGNED NOT NULL, user_id INT NOT NULL, \
-         CONSTRAINT log_user FOREIGN KEY (user_id) REFERENCES auth_user (id))",
-        "CREATE TABLE django_session (session_key VARCHAR(40) NOT NULL PRIMARY KEY, session_data LONGTEXT NOT NULL, \
-         expire_date DATETIME(6) NOT NULL, KEY expires (expire_date))",
-    ],
-    rows: &[
-        "INSERT INTO auth_user VALUES (1, 'pbkdf2$canary', NULL, 0, 'wilhelmina', 'Wilhelmina', 'Canary', \
-         'wilhelmina@example.org', 1, '2026-01-01')",
-        "INSERT INTO django_admin_log VALUES (1, '2026-01-01', 'canary object', 1, 1)",
-        "INSERT INTO django_session VALUES ('canarykey', 'canarydata', '2030-01-01')",
-    ],
-    statements: &[
-        "SELECT `auth_user`.`id`, `auth_user`.`password`, `auth_user`.`last_login`, `auth_user`.`username`, \
-         `auth_user`.`first_name`, `auth_user`.`last_name`, `auth_user`.`email` FROM `auth_user` \
-         WHERE `auth_user`.`username` = 'wilhelmina' LIMIT 21",
-        "SELECT 1 AS `a` FROM `auth_user` WHERE `auth_user`.`username` = 'wilhelmina' LIMIT 1",
-        "UPDATE `auth_user` SET `last_login` = '2026-02-01 10:00:00' WHERE `auth_user`.`id` = 1",
-        "UPDATE `auth_user` SET `first_name` = 'Mina', `email` = 'mina@example.org' WHERE `auth_user`.`id` = 1",
-        "SELECT `auth_user`.`id`, `auth_user`.`email` FROM `auth_user` \
-         WHERE (`auth_user`.`email` LIKE 'mina@example.org' AND `auth_user`.`is_active` = 1)",
-        "SELECT COUNT(*) AS `__count` FROM `auth_user`",
-        "SELECT `auth_user`.`id`, `auth_user`.`username`, `auth_user`.`email` FROM `auth_user` \
-         ORDER BY `auth_user`.`id` DESC LIMIT 100",
-        "INSERT INTO `auth_user` (`password`, `last_login`, `is_superuser`, `username`, `first_name`, `last_name`, \
-         `email`, `is_active`, `date_joined`) VALUES ('x', NULL, 0, 'friend', 'A', 'Friend', 'f@example.org', 1, \
-         '2026-02-02 00:00:00')",
-        "SELECT `django_session`.`session_key`, `django_session`.`session_data`, `django_session`.`expire_date` \
-         FROM `django_session` WHERE (`django_session`.`expire_date` > '2026-02-01 00:00:00' \
-         AND `django_session`.`session_key` = 'canarykey') LIMIT 21",
-        "UPDATE `django_session` SET `session_data` = 'canarydata2', `expire_date` = '2030-02-01' \
-         WHERE `django_session`.`session_key` = 'canarykey'",
-        "DELETE FROM `django_session` WHERE `django_session`.`session_key` IN ('canarykey')",
-        "SELECT `django_admin_log`.`id`, `django_admin_log`.`object_repr`, `auth_user`.`username` \
-         FROM `django_admin_log` INNER JOIN `auth_user` ON (`django_admin_log`.`user_id` = `auth_user`.`id`) \
-         WHERE `django_admin_log`.`user_id` = 1 ORDER BY `django_admin_log`.`action_time` DESC LIMIT 10",
-        "INSERT INTO `django_admin_log` (`action_time`, `object_repr`, `action_flag`, `user_id`) \
-         VALUES ('2026-02-01', 'canary again', 2, 1)",
-    ],
-    columns: "auth_user.password, auth_user.username, auth_user.*_name, auth_user.email, \
-              django_admin_log.object_repr, django_session.session_*",
-    policy: &[
-        "[protect.\"app.auth_user\"]",
-        "password = []",
-        "username = [\"eq\"]",
-        "first_name = []",
-        "last_name = []",
-        "email = []",
-        "",
-        "[protect.\"app.django_admin_log\"]",
-        "object_repr = []",
-        "",
-        "[protect.\"app.django_session\"]",
-        "session_key = [\"eq\"]",
-        "session_data = []",
-    ],
-};
-
-/// In the manner of sysbench's read-write test with random ranges.
-const BENCHMARK: Application = Application {
-    tables: &[
-        "CREATE TABLE sbtest1 (id INT AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL DEFAULT 0, \
-         c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '', KEY k_1 (k))",
-    ],
-    rows: &[
-        "INSERT INTO sbtest1 VALUES (1, 7, 'canary-1', 'canary-2'), (2, 8, 'canary-3', 'canary-4')",
-    ],
-    statements: &[
-        "SELECT c FROM sbtest1 WHERE id=1",
-        "SELECT c FROM sbtest1 WHERE id BETWEEN 1 AND 100",
-        "SELECT SUM(k) FROM sbtest1 WHERE id BETWEEN 1 AND 100",
-        "SELECT c FROM sbtest1 WHERE id BETWEEN 1 AND 100 ORDER BY c",
-        "SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN 1 AND 100 ORDER BY c",
-        "SELECT COUNT(k) FROM sbtest1 WHERE k BETWEEN 5 AND 7 OR k BETWEEN 20 AND 30",
-        "UPDATE sbtest1 SET k=k+1 WHERE id=1",
-        "UPDATE sbtest1 SET c='canary-5' WHERE id=2",
-        "DELETE FROM sbtest1 WHERE id=2",
-        "INSERT INTO sbtest1 (id, k, c, pad) VALUES (2, 9, 'canary-6', 'canary-7')",
-    ],
-    columns: "sbtest1.*",
-    policy: &[
-        "[protect.\"app.sbtest1\"]",
-        "k = [\"range\"]",
-        "c = []",
-        "pad = []",
-    ],
-};
-
-const SHOP: Application = Application {
-    tables: &[
-        "CREATE TABLE customers (id INT AUTO_INCREMENT PRIMARY KEY, name VARCHAR(80) NOT NULL, \
-         email VARCHAR(120) NOT NULL, born DATE, city VARCHAR(40), UNIQUE KEY by_mail (email))",
-        "CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, customer_email VARCHAR(120) NOT NULL, \
-         ordered DATE NOT NULL, total DECIMAL(10,2) NOT NULL, note TEXT, KEY by_customer (customer_email), \
-         CONSTRAINT of_customer FOREIGN KEY (customer_email) REFERENCES customers (email))",
-    ],
-    rows: &[
-        "INSERT INTO customers VALUES (1, 'Wilhelmina Canary', 'wilhelmina@example.org', '1980-02-03', 'Ulm')",
-        "INSERT INTO orders VALUES (1, 'wilhelmina@example.org', '2026-01-05', 17.49, 'ring the canary bell')",
-    ],
-    statements: &[
-        "SELECT id, name FROM customers WHERE email = 'wilhelmina@example.org'",
-        "SELECT id, name FROM customers WHERE born BETWEEN '1980-01-01' AND '1980-12-31'",
-        "SELECT id, name FROM customers WHERE name LIKE '%canary%'",
-        "SELECT c.name, c.born FROM customers c WHERE c.city = 'Ulm' ORDER BY c.name",
-        "SELECT o.id, o.total FROM orders o JOIN customers c ON c.email = o.customer_email WHERE c.id = 1",
-        "SELECT SUM(total) FROM orders WHERE ordered BETWEEN '2026-01-01' AND '2026-02-01'",
-        "SELECT id, note FROM orders WHERE customer_email = 'wilhelmina@example.org' ORDER BY ordered DESC LIMIT 5",
-        "INSERT INTO customers (name, email, born, city) VALUES ('Otto Canary', 'otto@example.org', '1990-05-06', 'Ulm')",
-        "INSERT INTO orders (customer_email, ordered, total, note) VALUES ('otto@example.org', '2026-02-02', 5.5, NULL)",
-        "UPDATE orders SET note = 'canary is paid' WHERE id = 1",
-    ],
-    columns: "customers.name, customers.email, customers.born, orders.total, orders.note",
-    policy: &[
-        "[protect.\"app.customers\"]",
-        "name = [\"like\"]",
-        "email = [\"join:customers.email\"]",
-        "born = [\"range\"]",
-        "",
-        "[protect.\"app.orders\"]",
-        "customer_email = [\"join:customers.email\"]",
-        "total = []",
-        "note = []",
-    ],
-};
 
 fn folder() -> TempDir {
     tempfile::Builder::new()
@@ -224,20 +86,14 @@ fn with_tables(kind: Kind, application: &Application, options: ServerOptions) ->
     for sql in application.tables.iter().chain(application.rows) {
         root.must(sql);
     }
-    for table in names(application) {
+    for table in application.names() {
         root.must(&format!("ANALYZE TABLE {table}"));
     }
     Some(server)
 }
 
-fn names(application: &Application) -> Vec<&'static str> {
-    let tables = application.tables.iter();
-    tables
-        .filter_map(|sql| sql.split_whitespace().nth(2))
-        .collect()
-}
-
-fn statements_file(folder: &Path, statements: &[&str]) -> PathBuf {
+fn statements_file(folder: &Path, statements: &[impl AsRef<str>]) -> PathBuf {
+    let statements: Vec<&str> = statements.iter().map(AsRef::as_ref).collect();
     let path = folder.join("statements.sql");
     fs::write(&path, statements.join(";\n")).expect("written");
     path
@@ -250,13 +106,17 @@ fn is_the_optimum(kind: Kind, application: &Application) {
         return;
     };
     let folder = folder();
-    let file = statements_file(folder.path(), application.statements);
+    let statements = application.statements(kind);
+    let file = statements_file(folder.path(), &statements);
     let file = file.to_str().expect("text");
     let arguments = ["--statements", file, "--columns", application.columns];
     let (_, report, all) = assess(&server, &arguments);
     assert_eq!(report.policy, application.policy, "{all}");
-    assert_eq!(report.shapes.len(), application.statements.len());
-    assert_eq!(report.refused().count() + report.wide().count(), 0, "{all}");
+    assert_eq!(report.shapes.len(), statements.len());
+    assert_eq!(report.refused().count(), 0, "{all}");
+    assert_eq!(report.wide().count(), application.wide, "{all}");
+    let between: Vec<_> = report.between().map(|(shape, _)| &shape.shape).collect();
+    assert_eq!(between, application.between, "{all}");
     assert!(
         report.skipped.is_empty() && report.left_out.is_empty(),
         "{all}"
@@ -265,7 +125,7 @@ fn is_the_optimum(kind: Kind, application: &Application) {
 
     let mut root = server.connect();
     root.must("USE app");
-    for table in names(application).iter().rev() {
+    for table in application.names().iter().rev() {
         root.must(&format!("DROP TABLE {table}"));
     }
     let options = ProxyOptions {
@@ -278,7 +138,7 @@ fn is_the_optimum(kind: Kind, application: &Application) {
     for sql in application.tables.iter().chain(application.rows) {
         client.must(sql);
     }
-    for sql in application.statements {
+    for sql in &statements {
         client.must(sql);
     }
 }
@@ -308,8 +168,8 @@ fn logs_and_digests_are_read(kind: Kind) {
     };
     let mut client = server.connect();
     client.must("USE app");
-    for sql in SHOP.statements {
-        client.must(sql);
+    for sql in SHOP.statements(kind) {
+        client.must(&sql);
     }
     for _ in 0..3 {
         client
@@ -360,10 +220,10 @@ fn an_application_is_observed(kind: Kind) {
         let file = folder.path().join("observed.json");
         let mut proxy = observing(&server, &file);
         let mut client = proxy.connect_to("app");
-        for sql in application.statements {
-            client.must(sql);
+        for sql in application.statements(kind) {
+            client.must(&sql);
         }
-        let select = format!("SELECT * FROM {} WHERE 1 = ?", names(application)[0]);
+        let select = format!("SELECT * FROM {} WHERE 1 = ?", application.names()[0]);
         for _ in 0..3 {
             client.execute(&select, ("canary",)).expect("it runs");
         }
@@ -373,6 +233,8 @@ fn an_application_is_observed(kind: Kind) {
         client.must("DO 'canary'; /* canary */ SELECT 'canary' AS 'canary'");
         client.must("/*!50000 SELECT 'canary' */");
         client.must_fail("SELECT 'canary");
+        // drivers do so
+        client.execute("COMMIT", ()).expect("it runs");
         client.must("SET sql_mode = 'ANSI_QUOTES'");
         client.must("SELECT \"id\", 'canary' FROM (SELECT 1 AS \"id\") d");
         client.must("SET sql_mode = ''");
@@ -385,6 +247,7 @@ fn an_application_is_observed(kind: Kind) {
         let columns = application.columns;
         let (_, report, all) = assess(&server, &["--statements", file, "--columns", columns]);
         assert_eq!(report.policy, application.policy, "{said}\n{all}");
+        assert!(said.contains("\"COMMIT\""), "{said}");
         let select = select.replace("1 = ", "? = ");
         let found = report.shapes.iter().find(|found| found.shape == select);
         assert_eq!(found.map(|found| found.count), Some(3), "{said}");
@@ -453,11 +316,11 @@ fn its_commands_encrypt_the_tables_that_are_there(kind: Kind) {
     for sql in SHOP.tables.iter().chain(SHOP.rows) {
         root.must(sql);
     }
-    for table in names(&SHOP) {
+    for table in SHOP.names() {
         root.must(&format!("ANALYZE TABLE {table}"));
     }
     let folder = folder();
-    let file = statements_file(folder.path(), SHOP.statements);
+    let file = statements_file(folder.path(), &SHOP.statements(kind));
     let file = file.to_str().expect("text");
     let (_, report, all) = assess(&server, &["--statements", file, "--columns", SHOP.columns]);
     assert_eq!(report.policy, SHOP.policy, "{all}");
@@ -481,8 +344,8 @@ fn its_commands_encrypt_the_tables_that_are_there(kind: Kind) {
     let keys = "SELECT COUNT(*) FROM information_schema.REFERENTIAL_CONSTRAINTS \
                 WHERE CONSTRAINT_SCHEMA = 'app' AND CONSTRAINT_NAME = 'of_customer'";
     assert_eq!(root.text(keys).expect("a number"), "1");
-    for sql in SHOP.statements {
-        client.must(sql);
+    for sql in SHOP.statements(kind) {
+        client.must(&sql);
     }
 }
 

@@ -52,6 +52,8 @@ fn schema(tables: &[(&str, u64, &[Column])]) -> Schema {
             });
         }
         let keyed = columns.iter().enumerate().filter(|(_, c)| !c.2.is_empty());
+        let unique = columns.iter().enumerate();
+        let unique = unique.filter(|(_, c)| ["PRI", "UNI"].contains(&c.2));
         schema.tables.push(Described {
             table: Arc::new(table),
             definition: format!(
@@ -60,6 +62,7 @@ fn schema(tables: &[(&str, u64, &[Column])]) -> Schema {
             ),
             rows: *rows,
             keyed: keyed.map(|(at, _)| at).collect(),
+            unique: unique.map(|(at, _)| vec![at]).collect(),
         });
     }
     schema

@@ -1,9 +1,11 @@
 //! What a column holds, from its name, its type and a sample of its values.
 //!
-//! A [`Tally`] counts shapes while values pass by, and keeps none of them. [`judge`] weighs the
-//! counts with the name. It asks nobody, so precision and recall are measured on tables in files.
+//! A [`Tally`] counts shapes while values pass by, and keeps none of them: which are equal it knows
+//! by hashes under a key that ends with the program. [`judge`] weighs the counts with the name. It
+//! asks nobody, so precision and recall are measured on tables in files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
 
 use super::{
     kind::{Confidence, Kind},
@@ -49,12 +51,28 @@ pub struct Tally {
     forms: BTreeMap<String, usize>,
     /// Of dates: the first year, the last one.
     years: Option<(u32, u32)>,
+    /// Hashes of the different values, and how many of those look like names of persons.
+    different: HashSet<u64>,
+    different_names: usize,
+    hashes: RandomState,
+    /// First letters of codes of diseases, a bit each.
+    disease_letters: u32,
+    /// Values that are written as names of places are.
+    proper: usize,
+    /// Values of a single digit.
+    single_digits: usize,
+    /// Values of as many digits as postcodes have.
+    postcode_digits: usize,
 }
 
 /// Forms that are counted; a column that has more has none that is frequent.
 const MAX_FORMS: usize = 64;
+/// Different values that are told apart.
+const MAX_DIFFERENT: usize = 1_000;
 /// Values that are enough to rely on shapes.
 const ENOUGH: usize = 5;
+/// Different names that are not there by chance.
+const A_FEW: usize = 3;
 /// Values that are enough to rely on a single check digit.
 const MANY: usize = 10;
 
@@ -65,9 +83,23 @@ impl Tally {
             return;
         }
         self.values += 1;
+        let is_new = self.different.len() < MAX_DIFFERENT
+            && self.different.insert(self.hashes.hash_one(value.trim()));
         for shape in shapes::shapes(value) {
             *self.shapes.entry(shape).or_default() += 1;
+            self.different_names += usize::from(is_new && shape.0 == Kind::Name);
+            if shape.0 == Kind::Health {
+                let letter = value.trim().bytes().next().unwrap_or_default();
+                self.disease_letters |= 1 << (letter.to_ascii_uppercase().wrapping_sub(b'A') % 32);
+            }
         }
+        self.proper += usize::from(shapes::is_proper(value.trim()));
+        let digits = match value.trim().bytes().all(|b| b.is_ascii_digit()) {
+            true => value.trim().len(),
+            false => 0,
+        };
+        self.single_digits += usize::from(digits == 1);
+        self.postcode_digits += usize::from((4..=8).contains(&digits));
         if let Some(year) = shapes::year(value.trim()) {
             let (first, last) = self.years.unwrap_or((year, year));
             self.years = Some((first.min(year), last.max(year)));
@@ -116,7 +148,8 @@ pub struct Judged {
 
 /// What the column holds, or nothing.
 pub fn judge(name: &str, class: TypeClass, tally: &Tally) -> Option<Judged> {
-    let said = words::said(name).filter(|(kind, ..)| fits(*kind, class));
+    let said = words::said(name);
+    let said = said.filter(|(kind, _, entry)| fits(*kind, entry, class, tally));
     let seen = seen(class, tally, said.map(|(kind, ..)| kind))
         // Firms and products are named after people.
         .filter(|seen| !(seen.kind == Kind::Name && words::is_of_thing(name)));
@@ -136,8 +169,13 @@ pub fn judge(name: &str, class: TypeClass, tally: &Tally) -> Option<Judged> {
             (seen.kind, seen.confidence)
         }
         (Some((kind, Weight::Weak, _)), _) => {
-            let speaks_against = kind != Kind::FreeText && tally.values >= ENOUGH;
-            match speaks_against {
+            let speaks_against = match (kind, class) {
+                (Kind::FreeText, _) => false,
+                // places have no shape; words such as `open` are no state
+                (Kind::Place, TypeClass::Text) => tally.share(tally.proper) < 0.8,
+                _ => true,
+            };
+            match speaks_against && tally.values >= ENOUGH {
                 true => {
                     return seen.map(|seen| told(seen.kind, seen.confidence, None, tally, &seen));
                 }
@@ -160,24 +198,30 @@ pub fn judge(name: &str, class: TypeClass, tally: &Tally) -> Option<Judged> {
     ))
 }
 
-/// Whether a value of the type can be of the kind.
-fn fits(kind: Kind, class: TypeClass) -> bool {
-    match class {
-        TypeClass::Text => true,
+/// Whether values of the type, and these, can be what an entry of the names says.
+fn fits(kind: Kind, entry: &str, class: TypeClass, tally: &Tally) -> bool {
+    let mostly = |count| tally.values < ENOUGH || tally.share(count) >= 0.8;
+    match (class, kind) {
+        (TypeClass::Text, _) => true,
         // A column of documents is looked at by its paths.
-        TypeClass::Json => false,
-        TypeClass::Date => kind == Kind::BirthDate,
-        TypeClass::Whole => matches!(
+        (TypeClass::Json, _) => false,
+        (TypeClass::Date, _) => kind == Kind::BirthDate,
+        (TypeClass::Whole, Kind::BirthDate) => words::is_part_of_date(entry),
+        // beside counts of people it says which people
+        (TypeClass::Whole, Kind::Trait) if words::is_yes_or_no(entry) => {
+            mostly(tally.single_digits)
+        }
+        // Names of places are texts.
+        (TypeClass::Whole, Kind::Place) if words::is_postcode(entry) => {
+            mostly(tally.postcode_digits)
+        }
+        (TypeClass::Whole | TypeClass::Other, Kind::Place) => words::is_coordinate(entry),
+        (TypeClass::Whole, _) => matches!(
             kind,
-            Kind::Card
-                | Kind::National
-                | Kind::Phone
-                | Kind::Ip
-                | Kind::Trait
-                | Kind::Secret
-                | Kind::Place
+            Kind::Card | Kind::National | Kind::Phone | Kind::Ip | Kind::Trait | Kind::Secret
         ),
-        TypeClass::Other => matches!(kind, Kind::Secret | Kind::Trait | Kind::Ip | Kind::Place),
+        (TypeClass::Other, Kind::Trait) => !words::is_yes_or_no(entry),
+        (TypeClass::Other, _) => matches!(kind, Kind::Secret | Kind::Ip),
     }
 }
 
@@ -270,10 +314,14 @@ fn of_kind(kind: Kind, tally: &Tally, is_named: bool) -> Option<Seen> {
         Kind::Address if enough && share >= 0.5 => Confidence::Likely,
         Kind::Address if enough && share >= 0.2 => Confidence::Possible,
         Kind::Address => return None,
+        // A few words that come again and again are none, unless the column's name says so.
+        Kind::Name if !is_named && tally.different_names < A_FEW => return None,
         // Nothing else has frequent names of persons in so many of its values.
         Kind::Name if enough && share >= 0.4 => Confidence::Likely,
         Kind::Name if enough && share >= 0.15 => Confidence::Possible,
         Kind::Name => return None,
+        // Codes that all begin with one letter are numbers of something.
+        Kind::Health if !is_named && tally.disease_letters.count_ones() < 2 => return None,
         Kind::Health if enough && share >= 0.8 => Confidence::Possible,
         Kind::Health => return None,
         Kind::FreeText if enough && share >= 0.5 => Confidence::Possible,
@@ -468,6 +516,83 @@ mod tests {
             national(Confidence::Likely)
         );
         assert_eq!(of("c1", TypeClass::Text, &[cpf]), None);
+    }
+
+    #[test]
+    fn weak_names_of_places_stand_where_values_are_written_so() {
+        let possible = Some((Kind::Place, Confidence::Possible));
+        let states = ["Ohio", "Texas", "New York", "Utah", "Maine", "Iowa"];
+        assert_eq!(of("state", TypeClass::Text, &states), possible);
+        let codes = ["OH", "TX", "NY", "UT", "ME", "IA"];
+        assert_eq!(of("billing_state", TypeClass::Text, &codes), possible);
+        let orders = ["open", "paid", "sent", "open", "paid", "sent"];
+        assert_eq!(of("state", TypeClass::Text, &orders), None);
+        let constants = ["OPEN", "PAID", "SENT", "OPEN", "PAID", "SENT"];
+        assert_eq!(of("state", TypeClass::Text, &constants), None);
+        let numbers = ["1", "2", "1", "3", "2", "1"];
+        assert_eq!(of("state", TypeClass::Whole, &numbers), None);
+    }
+
+    #[test]
+    fn a_few_words_that_come_again_are_no_names() {
+        let colours = ["Brown", "Blue", "Hazel", "Green"].repeat(6);
+        assert_eq!(of("eye", TypeClass::Text, &colours), None);
+        let likely = Some((Kind::Name, Confidence::Likely));
+        let people = ["Anna", "Peter", "Maria", "Thomas", "Laura", "Paul"].repeat(3);
+        assert_eq!(of("c1", TypeClass::Text, &people), likely);
+        // where the name says so, a few are enough
+        let two = ["Anna", "Peter"].repeat(6);
+        assert_eq!(of("c1", TypeClass::Text, &two), None);
+        assert_eq!(of("name", TypeClass::Text, &two), likely);
+    }
+
+    #[test]
+    fn numbers_of_things_are_no_diseases() {
+        let ids = ["X01", "X02", "X03", "X04", "X05", "X06"];
+        assert_eq!(of("id", TypeClass::Text, &ids), None);
+        let codes = ["E11", "I10", "J45", "E11", "M54", "F32"];
+        let possible = Some((Kind::Health, Confidence::Possible));
+        assert_eq!(of("c1", TypeClass::Text, &codes), possible);
+        let one = ["F20", "F32", "F33", "F41", "F43", "F60"];
+        let named = of("diagnosis", TypeClass::Text, &one);
+        assert_eq!(named, Some((Kind::Health, Confidence::Likely)));
+    }
+
+    #[test]
+    fn places_that_are_numbers_are_postcodes_or_coordinates() {
+        let likely = Some((Kind::Place, Confidence::Likely));
+        let numbers = ["10115", "20095", "80331", "50667", "1067", "4109"];
+        assert_eq!(of("plz", TypeClass::Whole, &numbers), likely);
+        assert_eq!(of("cap", TypeClass::Whole, &numbers), likely);
+        let seats = ["40", "65", "65", "47", "12", "40"];
+        assert_eq!(of("cap", TypeClass::Whole, &seats), None);
+        assert_eq!(of("cap", TypeClass::Other, &[]), None);
+        assert_eq!(of("city", TypeClass::Whole, &seats), None);
+        assert_eq!(of("latitude", TypeClass::Other, &[]), likely);
+    }
+
+    #[test]
+    fn traits_that_are_yes_or_no_are_no_counts() {
+        let likely = Some((Kind::Trait, Confidence::Likely));
+        let yes = ["0", "1", "1", "0", "0", "1"];
+        let counts = ["170", "312", "95", "204", "511", "78"];
+        assert_eq!(of("female", TypeClass::Whole, &yes), likely);
+        assert_eq!(of("female", TypeClass::Whole, &counts), None);
+        assert_eq!(of("Rural Female", TypeClass::Other, &[]), None);
+        assert_eq!(of("marital", TypeClass::Whole, &yes), likely);
+        assert_eq!(of("hourly_wage", TypeClass::Other, &[]), likely);
+    }
+
+    #[test]
+    fn dates_of_birth_may_be_in_parts() {
+        let likely = Some((Kind::BirthDate, Confidence::Likely));
+        let years = ["1934", "1951", "1988", "1990", "1972", "2001"];
+        for name in ["birthYear", "year_of_birth", "Geburtsjahr"] {
+            assert_eq!(of(name, TypeClass::Whole, &years), likely, "{name}");
+        }
+        let days = ["1", "12", "28", "30", "7", "19"];
+        assert_eq!(of("birth_day", TypeClass::Whole, &days), likely);
+        assert_eq!(of("born", TypeClass::Whole, &days), None);
     }
 
     #[test]

@@ -92,6 +92,18 @@ pub(super) fn shapes(value: &str) -> Vec<Shape> {
     found
 }
 
+/// Written as names of places are, and codes of them: a capital or a letter that has no case first,
+/// no digit, and no long word of capitals.
+pub(super) fn is_proper(text: &str) -> bool {
+    let begins = text
+        .chars()
+        .next()
+        .is_some_and(|c| c.is_alphabetic() && !c.is_lowercase());
+    let shouts =
+        text.chars().count() > 3 && !text.chars().any(|c| c.is_alphabetic() && !c.is_uppercase());
+    begins && !shouts && !text.chars().any(char::is_numeric)
+}
+
 fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.split_once('@') else {
         return false;

@@ -72,6 +72,7 @@ const WORDS: &[(Kind, Weight, &str)] = &[
          data di nascita,nascita,data nascimento,data de nascimento,nascimento,data urodzenia,urodziny,geboortedatum,\
          dogum tarihi,syntymaaika,fodelsedatum,chusheng,shengri,出生日期,生日,出生,誕生日,생년월일",
     ),
+    (Kind::BirthDate, Strong, PARTS_OF_DATES),
     (
         Kind::Ip,
         Strong,
@@ -126,8 +127,9 @@ const WORDS: &[(Kind, Weight, &str)] = &[
         "gender,sex,religion,ethnicity,ethnic,race,nationality,citizenship,marital status,sexual orientation,\
          political,union member,geschlecht,konfession,staatsangehorigkeit,familienstand,sexe,nationalite,\
          situation familiale,genero,sexo,nacionalidad,estado civil,genere,sesso,nazionalita,nacionalidade,plec,\
-         narodowosc,stan cywilny,geslacht,salary,gehalt,salaire,salario,stipendio,income,xingbie,minzu,性别,民族,婚姻",
+         narodowosc,stan cywilny,geslacht,marital,salary,wage,lohn,gehalt,salaire,salario,stipendio,income,xingbie,minzu,性别,民族,婚姻",
     ),
+    (Kind::Trait, Strong, YES_OR_NO),
     (
         Kind::FreeText,
         Weak,
@@ -136,6 +138,45 @@ const WORDS: &[(Kind, Weight, &str)] = &[
          wiadomosc,bio,about me,letter,body,beizhu,备注,留言",
     ),
 ];
+
+/// Years, months and days of birth: numbers.
+const PARTS_OF_DATES: &str = "birth year,birthyear,year of birth,birth month,birthmonth,month of birth,birth day,day of birth,\
+                              yob,geburtsjahr,annee naissance,annee de naissance,ano nacimiento,ano de nacimiento,anno nascita,\
+                              anno di nascita,ano nascimento,ano de nascimento,rok urodzenia,geboortejaar,出生年";
+
+/// Traits that a person has or not.
+const YES_OR_NO: &str = "female,male,married,hispanic";
+
+/// Entries of places that numbers can be.
+const POSTCODES: &str = "zip,zip code,zipcode,postcode,postal code,postalcode,plz,postleitzahl,code postal,codepostal,\
+                         codigo postal,cap,cep,kod pocztowy,youbian,邮编";
+
+/// Entries of places that fractions can be.
+const COORDINATES: &str = "latitude,longitude,geo location,lat,lng,lon";
+
+fn is_listed(list: &str, entry: &str) -> bool {
+    list.split(',').any(|listed| listed.trim() == entry)
+}
+
+/// Whether an entry is a part of a date of birth.
+pub(super) fn is_part_of_date(entry: &str) -> bool {
+    is_listed(PARTS_OF_DATES, entry)
+}
+
+/// Whether an entry is a trait that a person has or not.
+pub(super) fn is_yes_or_no(entry: &str) -> bool {
+    is_listed(YES_OR_NO, entry)
+}
+
+/// Whether an entry is a postcode.
+pub(super) fn is_postcode(entry: &str) -> bool {
+    is_listed(POSTCODES, entry)
+}
+
+/// Whether an entry is a coordinate.
+pub(super) fn is_coordinate(entry: &str) -> bool {
+    is_listed(COORDINATES, entry)
+}
 
 /// Names with these words in them are of things.
 const OF_THINGS: &[&str] = &[

@@ -7,7 +7,7 @@ use onionskin_schema::{
 };
 
 use super::judge::{Choice, Judge};
-use super::schema::{At, Schema};
+use super::schema::{At, Described, Schema};
 use super::search::Part;
 use crate::data::toml_key;
 use crate::text::{shell_word, shown};
@@ -111,7 +111,8 @@ fn by_table(choice: &Choice) -> BTreeMap<usize, Vec<(usize, &Capabilities)>> {
 
 /// Commands that protect tables that are there. Foreign keys over columns that are protected are
 /// dropped before, and added again afterwards: both of their sides have to change. Tables that
-/// others refer to come first.
+/// others refer to come first. A migration finds rows by a key that stays plain: a table that will
+/// have none gets a column for it, which no application sees.
 pub(super) fn commands(schema: &Schema, choice: &Choice) -> Vec<String> {
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for described in &schema.tables {
@@ -139,7 +140,7 @@ pub(super) fn commands(schema: &Schema, choice: &Choice) -> Vec<String> {
     }
     let mut commands = before;
     let tables = by_table(choice);
-    for table in order(schema, &tables) {
+    for table in order(schema, choice) {
         let described = &schema.tables[table].table;
         let columns = tables.get(&table).into_iter().flatten();
         let columns: Vec<String> = columns
@@ -149,6 +150,21 @@ pub(super) fn commands(schema: &Schema, choice: &Choice) -> Vec<String> {
                 format!("{name}: {words}").trim_end().to_owned()
             })
             .collect();
+        if !has_plain_key(&schema.tables[table], table, choice) {
+            let numbered = described.columns.iter().find(|c| c.auto_increment);
+            let addition = match numbered {
+                Some(column) => format!("UNIQUE KEY onionskin_key ({})", identifier(&column.name)),
+                None => {
+                    "COLUMN onionskin_key BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE INVISIBLE"
+                        .into()
+                }
+            };
+            commands.push(shown(&format!(
+                "ALTER TABLE {}.{} ADD {addition};",
+                identifier(&described.database),
+                identifier(&described.name)
+            )));
+        }
         commands.push(shown(&format!(
             "onionskin migrate {} --encrypt {}",
             shell_word(&format!("{}.{}", described.database, described.name)),
@@ -159,9 +175,40 @@ pub(super) fn commands(schema: &Schema, choice: &Choice) -> Vec<String> {
     commands
 }
 
+/// Whether a key will be left by which `migrate` finds the table's rows, before and afterwards.
+fn has_plain_key(described: &Described, table: usize, choice: &Choice) -> bool {
+    /// Types of keys that `migrate` can put in order.
+    const ORDERED: [&str; 15] = [
+        "tinyint",
+        "smallint",
+        "mediumint",
+        "int",
+        "bigint",
+        "decimal",
+        "date",
+        "datetime",
+        "timestamp",
+        "time",
+        "year",
+        "char",
+        "varchar",
+        "binary",
+        "varbinary",
+    ];
+    let is_good = |column: &usize| {
+        let is_protected = choice.contains_key(&(table, *column));
+        let column = &described.table.columns[*column];
+        let name = column.type_text.split(['(', ' ']).next();
+        let name = name.unwrap_or_default().to_lowercase();
+        !is_protected && !column.nullable && !column.generated && ORDERED.contains(&name.as_str())
+    };
+    let mut keys = described.unique.iter();
+    keys.any(|key| key.iter().all(is_good))
+}
+
 /// Tables in an order in which what others refer to comes first, as far as there is one.
-fn order(schema: &Schema, tables: &BTreeMap<usize, Vec<(usize, &Capabilities)>>) -> Vec<usize> {
-    let mut left: Vec<usize> = tables.keys().copied().collect();
+pub(super) fn order(schema: &Schema, choice: &Choice) -> Vec<usize> {
+    let mut left: Vec<usize> = by_table(choice).into_keys().collect();
     let mut ordered = Vec::new();
     while !left.is_empty() {
         let waits = |table: usize| {
@@ -194,7 +241,50 @@ fn listed(key: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use onionskin_schema::{ColumnRow, tables_from_rows};
+
     use super::*;
+
+    #[test]
+    fn a_migration_needs_a_key_that_stays_plain() {
+        let row = |name, ty, nullable, at| ColumnRow {
+            table_schema: "app",
+            table_name: "t",
+            column_name: name,
+            ordinal_position: at,
+            is_nullable: nullable,
+            data_type: ty,
+            column_type: ty,
+            ..ColumnRow::default()
+        };
+        let rows = [
+            row("id", "int", "NO", 1),
+            row("other", "bigint", "NO", 2),
+            row("empty", "int", "YES", 3),
+            row("whole", "uuid", "NO", 4),
+        ];
+        let table = tables_from_rows(rows.into_iter(), |_, _| true).remove(0);
+        let has = |unique: &[&[usize]], protected: &[usize]| {
+            let described = Described {
+                table: Arc::new(table.clone()),
+                definition: String::new(),
+                rows: 0,
+                keyed: BTreeSet::new(),
+                unique: unique.iter().map(|key| key.to_vec()).collect(),
+            };
+            let choice = protected.iter().map(|c| ((7, *c), Capabilities::default()));
+            has_plain_key(&described, 7, &choice.collect())
+        };
+        assert!(has(&[&[0]], &[1]));
+        assert!(!has(&[&[0]], &[0]));
+        assert!(has(&[&[0], &[1]], &[0]));
+        assert!(!has(&[&[0, 1]], &[1]));
+        assert!(!has(&[], &[]));
+        assert!(!has(&[&[2], &[3]], &[]));
+    }
 
     #[test]
     fn foreign_keys_are_read_as_servers_show_them() {

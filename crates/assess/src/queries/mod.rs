@@ -14,6 +14,7 @@
 //! | [`search`] | the smallest choice |
 //! | `roles` | in which roles a column stands |
 //! | `advice` | storage, the policy and the commands |
+//! | `between` | what becomes of statements between the commands |
 //! | `report` | the report |
 //!
 //! Values of statements are kept while the program runs, because planning may depend on them. No
@@ -21,6 +22,7 @@
 
 mod advice;
 pub mod asked;
+mod between;
 pub mod columns;
 mod digests;
 pub mod judge;
@@ -89,6 +91,7 @@ pub fn assess(request: &Request) -> Result<QueriesReport, AssessError> {
     let mut search = Search::run(&judge, &shapes, chosen.choice.clone());
     let needs = search.needs();
     let faster = search.faster();
+    let between = between::between(&judge, &search, &shapes);
     let name = |at: At| shown(&schema.path(at));
     let mut left_out = schema.left_out.clone();
     if schema.family == Family::MariaDb && !grams {
@@ -127,7 +130,7 @@ pub fn assess(request: &Request) -> Result<QueriesReport, AssessError> {
             .map(|(at, (shape, verdict))| {
                 let faster = faster.get(&at);
                 let faster = faster.map(|(addition, tier)| (in_words(&schema, *addition), *tier));
-                shape_report(shape, verdict, faster)
+                shape_report(shape, verdict, faster, between.get(&at))
             })
             .collect(),
         policy,
@@ -208,7 +211,12 @@ fn load_outside(
     Ok(())
 }
 
-fn shape_report(shape: &Shape, verdict: &Verdict, faster: Option<(String, u8)>) -> ShapeReport {
+fn shape_report(
+    shape: &Shape,
+    verdict: &Verdict,
+    faster: Option<(String, u8)>,
+    between: Option<&Verdict>,
+) -> ShapeReport {
     let (tier, whole, refused, reason) = match verdict {
         Verdict::Runs { tier, whole } => (Some(*tier), whole.clone(), None, None),
         Verdict::Refused { code, message } => (
@@ -228,6 +236,11 @@ fn shape_report(shape: &Shape, verdict: &Verdict, faster: Option<(String, u8)>) 
         refused,
         reason,
         faster,
+        between: between.map(|verdict| match verdict {
+            Verdict::Runs { whole, .. } => format!("reads {} whole", shown(&whole.join(", "))),
+            Verdict::Refused { code, message } => format!("refused: {code} {}", shown(message)),
+            Verdict::Unknown(why) => (*why).to_owned(),
+        }),
     }
 }
 

@@ -80,6 +80,10 @@ pub struct ShapeReport {
     pub reason: Option<String>,
     /// A capability by which an earlier tier does it, and that tier.
     pub faster: Option<(String, u8)>,
+    /// What becomes of it while some tables are protected already and others not yet, if that is
+    /// less than before and afterwards.
+    #[serde(default)]
+    pub between: Option<String>,
 }
 
 /// `report.json`.
@@ -138,6 +142,13 @@ impl QueriesReport {
     /// Statements that run and read large tables whole.
     pub fn wide(&self) -> impl Iterator<Item = &ShapeReport> {
         self.shapes.iter().filter(|shape| !shape.whole.is_empty())
+    }
+
+    /// Statements that are not carried while some tables are protected already and others not yet,
+    /// and what becomes of them then.
+    pub fn between(&self) -> impl Iterator<Item = (&ShapeReport, &str)> {
+        let shapes = self.shapes.iter();
+        shapes.filter_map(|shape| Some((shape, shape.between.as_deref()?)))
     }
 
     /// Whether every statement was read, and is carried.
@@ -379,6 +390,25 @@ impl QueriesReport {
                     "These run. Every row of a large table is read and opened, and no capability that was tried changes that.".into(),
                 ],
                 grid: grid(&["count", "shape", "tier", "tables"], wide),
+                ..Section::default()
+            });
+        }
+        let between = self.between().map(|(shape, what)| {
+            vec![
+                shape.count.to_string(),
+                shape.shape.clone(),
+                what.to_owned(),
+            ]
+        });
+        let between: Vec<_> = between.collect();
+        if !between.is_empty() {
+            sections.push(Section {
+                title: "Between the commands".into(),
+                prose: vec![
+                    "While one of their tables is protected already and the other one not yet, this becomes of these. With a scratch engine more of them run."
+                        .into(),
+                ],
+                grid: grid(&["count", "shape", "meanwhile"], between),
                 ..Section::default()
             });
         }

@@ -35,6 +35,8 @@ pub struct Described {
     pub rows: u64,
     /// Columns in keys.
     pub keyed: BTreeSet<usize>,
+    /// Primary and unique keys, over whole columns alone.
+    pub unique: Vec<Vec<usize>>,
 }
 
 /// The database.
@@ -168,6 +170,7 @@ impl Schema {
                 definition: definition.unwrap_or_default(),
                 rows,
                 keyed: BTreeSet::new(),
+                unique: Vec::new(),
             });
         }
         Ok(())
@@ -176,17 +179,33 @@ impl Schema {
     /// Columns in keys, and foreign keys.
     fn read_keys(&mut self, reader: &mut Reader) -> Result<(), AssessError> {
         let name = sql_string(&self.database);
-        let keys = lines(
+        let parts = lines(
             reader,
             format!(
-                "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = {name} \
-             AND COLUMN_NAME IS NOT NULL LIMIT {MAX_ROWS}"
+                "SELECT TABLE_NAME, COLUMN_NAME, INDEX_NAME, NON_UNIQUE, SUB_PART FROM information_schema.STATISTICS \
+             WHERE TABLE_SCHEMA = {name} ORDER BY TABLE_NAME, INDEX_NAME, SEQ_IN_INDEX LIMIT {MAX_ROWS}"
             ),
         )?;
-        for row in keys {
-            let cell = |at: usize| row.get(at).and_then(Option::as_deref).unwrap_or_default();
-            if let Some((table, column)) = self.find(cell(0), cell(1)) {
+        let mut unique: BTreeMap<(String, String), Vec<Option<At>>> = BTreeMap::new();
+        for part in parts {
+            let cell = |at: usize| part.get(at).and_then(Option::as_deref).unwrap_or_default();
+            let column = self.find(cell(0), cell(1));
+            if let Some((table, column)) = column {
                 self.tables[table].keyed.insert(column);
+            }
+            if cell(3) == "0" {
+                let index = (cell(0).to_owned(), cell(2).to_owned());
+                let whole = column.filter(|_| cell(4).is_empty());
+                unique.entry(index).or_default().push(whole);
+            }
+        }
+        for parts in unique.into_values() {
+            let parts: Option<Vec<At>> = parts.into_iter().collect();
+            if let Some(parts) = parts
+                && let Some((table, _)) = parts.first()
+            {
+                let columns = parts.iter().map(|(_, column)| *column).collect();
+                self.tables[*table].unique.push(columns);
             }
         }
         let keys = lines(

@@ -101,7 +101,8 @@ impl Session {
             Action::Relay => {
                 self.check_temporary(keyed)?;
                 let id = self.relay_preparation(keyed)?;
-                let relayed = Relayed::new(sql, keyed, params, self.setting());
+                let is_observed = self.shared.config.shapes.is_some();
+                let relayed = Relayed::new(sql, keyed, params, self.setting(), is_observed);
                 self.statements.relayed.insert(id, relayed);
                 self.statements.last = Some(id);
                 return Ok(());

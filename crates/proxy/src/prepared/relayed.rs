@@ -44,13 +44,21 @@ impl Relayed {
         &self.keyed
     }
 
-    pub fn new(sql: &[u8], keyed: &Arc<KeyedPlan>, params: usize, setting: Setting) -> Self {
+    /// `is_observed`: its text is asked for, whatever it is about.
+    pub fn new(
+        sql: &[u8],
+        keyed: &Arc<KeyedPlan>,
+        params: usize,
+        setting: Setting,
+        is_observed: bool,
+    ) -> Self {
         let facts = &keyed.plan.facts;
+        let is_asked = is_observed || facts.next_transaction || !keyed.plan.names.is_empty();
         Self {
             setting,
-            sql: match keyed.plan.names.is_empty() && !facts.next_transaction {
-                true => Vec::new(),
-                false => sql.to_vec(),
+            sql: match is_asked {
+                true => sql.to_vec(),
+                false => Vec::new(),
             },
             keyed: Arc::clone(keyed),
             params,
