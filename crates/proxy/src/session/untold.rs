@@ -53,8 +53,8 @@ impl Session {
     /// - An error tells neither changes nor whether there is a transaction.
     /// - What a program has told within its answer, the server may have taken back at its end.
     /// - Nobody tells of roles.
-    /// - That a temporary table was made is told by a sign that has other meanings as well. Behind a
-    ///   statement that reads or changes rows it means that a program has run.
+    /// - That a temporary table was made is told by a sign that has other meanings as well. Behind
+    ///   a statement that reads or changes rows it means that a program has run.
     /// - A session that only reads is READ ONLY again in front of whatever comes next.
     pub fn note_untold(&mut self) -> Outcome<()> {
         let silent_end = std::mem::take(&mut self.server.silent_end);
