@@ -13,6 +13,7 @@ on_both_servers!(
     engines_without_expressions_as_defaults,
     databases_that_get_another_collation,
     collations_are_those_of_today,
+    collations_that_change_while_a_lock_is_awaited,
 );
 
 const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) {eq}, age INT {range}, note TEXT {}, city VARCHAR(20), \
@@ -557,18 +558,26 @@ fn collations_are_those_of_today(kind: Kind) {
         return;
     };
     pair.both("CREATE TABLE old (id INT PRIMARY KEY) DEFAULT CHARSET latin1");
+    assert!(pair.same_if_done(
+        "CREATE TABLE kept (id INT PRIMARY KEY, a VARCHAR(9) {eq}) DEFAULT CHARSET latin1"
+    ));
     pair.protected.must_fail(
         "CREATE TABLE p (id INT PRIMARY KEY, name VARCHAR(9) ENCRYPTED FOR (eq), x NOSUCH)",
     );
     pair.protected.must_fail(
         "ALTER TABLE old ADD COLUMN name VARCHAR(9) ENCRYPTED FOR (eq), ADD COLUMN id INT",
     );
+    pair.protected.must_fail(
+        "ALTER TABLE kept ADD COLUMN name VARCHAR(9) ENCRYPTED FOR (eq), ADD COLUMN x NOSUCH",
+    );
     for server in [pair.beside(), &pair.behind] {
         let mut admin = server.connect();
         admin.must("ALTER DATABASE app CHARACTER SET utf8mb4 COLLATE utf8mb4_unicode_ci");
         admin.must("ALTER TABLE app.old DEFAULT CHARACTER SET utf8mb4");
+        admin.must("ALTER TABLE app.kept DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin");
     }
     let definitions = [
+        "ALTER TABLE kept ADD COLUMN name VARCHAR(20) {eq}, ADD COLUMN y VARCHAR(9)",
         "CREATE TABLE p (id INT PRIMARY KEY, name VARCHAR(9) {eq}, y VARCHAR(9))",
         "ALTER TABLE old ADD COLUMN name VARCHAR(9) {eq}, ADD COLUMN y VARCHAR(9)",
     ];
@@ -580,11 +589,49 @@ fn collations_are_those_of_today(kind: Kind) {
             let (sealed, bare) = with_and_without_protection(definition);
             session.must(if is_plain { &bare } else { &sealed });
         }
-        shown.push(["p", "old"].map(|table| {
+        shown.push(["p", "old", "kept"].map(|table| {
             session
                 .text(&format!("SHOW CREATE TABLE {table}"))
                 .expect("it is there")
         }));
     }
     assert_eq!(shown[0], shown[1]);
+}
+
+/// The same behind the lock of a protected table: it may have been awaited for long.
+fn collations_that_change_while_a_lock_is_awaited(kind: Kind) {
+    let options = PairOptions {
+        database: "DEFAULT CHARSET latin1",
+        ..PairOptions::default()
+    };
+    let Some(mut pair) = Pair::start_with(kind, options) else {
+        return;
+    };
+    const CHANGE: &str = "ALTER TABLE app.t DEFAULT CHARACTER SET utf8mb4";
+    const ADD: &str = "ALTER TABLE t ADD COLUMN name VARCHAR(20) {eq}, ADD COLUMN y VARCHAR(20)";
+    assert!(pair.same_if_done("CREATE TABLE t (id INT PRIMARY KEY, a VARCHAR(9) {eq})"));
+    let (sealed, bare) = with_and_without_protection(ADD);
+    let mut admin = pair.behind.connect();
+    let comment = admin
+        .text("SELECT COLUMN_COMMENT FROM information_schema.COLUMNS WHERE COLUMN_NAME = 'a$enc'");
+    let comment = comment.expect("a comment");
+    let is_id = |field: &&str| field.len() == 16 && field.bytes().all(|b| b.is_ascii_hexdigit());
+    let table_id = comment.split('|').find(is_id).expect("an id");
+    admin.must(&format!("SELECT GET_LOCK('onionskin {table_id}', 9)"));
+    let port = pair.proxy.port();
+    let altering = std::thread::spawn(move || {
+        Session::open(port, "root", "", Some("app")).must(&sealed);
+    });
+    let limit = std::time::Duration::from_secs(20);
+    wait_until("the definition waits", limit, || {
+        let shown = admin.text("SHOW FULL PROCESSLIST").expect("a list");
+        shown.contains("GET_LOCK('onionskin ")
+    });
+    admin.must(CHANGE);
+    admin.must(&format!("SELECT RELEASE_LOCK('onionskin {table_id}')"));
+    altering.join().expect("the definition");
+    let mut plain = Session::open(pair.beside().port(), "root", "", Some("app"));
+    plain.must(CHANGE);
+    plain.must(&bare);
+    pair.same("SHOW CREATE TABLE t");
 }

@@ -28,6 +28,9 @@ on_both_servers!(
     columns_that_are_missing,
     temporary_tables_of_programs,
     temporary_tables_of_logins,
+    temporary_tables_of_triggers,
+    temporary_tables_of_views,
+    programs_that_have_the_server_tell_less,
     temporary_tables_without_protected_columns,
     explained_in_another_database,
 );

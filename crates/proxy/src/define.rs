@@ -82,7 +82,7 @@ impl Session {
         let marks = self.marks_before(ddl)?;
         let locked = self.lock_set(ddl, keyed)?;
         if locked.is_none() {
-            // behind the lock all was looked up again
+            // behind the lock all was looked up again, and compared
             self.must_be_todays(ddl, &keyed.plan.names)?;
         }
         let done = self.define_locked(ddl, keyed, refill);
@@ -125,26 +125,28 @@ impl Session {
     /// Looks at the default collations that new texts of a definition have. Nobody tells when
     /// somebody else changes one.
     fn must_be_todays(&mut self, ddl: &Ddl, names: &[TableName]) -> Outcome<()> {
-        let follows = |c: &NewColumn| c.sql_type.collation.is_some() && !c.explicit_collation;
-        if !ddl.new_columns.iter().any(follows) {
+        if !follows_default(ddl) {
             return Ok(());
         }
-        let names = names.iter().filter(|name| name.name.starts_with(COLLATION));
-        let names: Vec<&TableName> = names.collect();
-        for (name, present) in names
-            .iter()
-            .zip(default_collations(&mut self.server, &names)?)
-        {
-            let known = match self.account.table(&name.database, &name.name) {
-                Known::Table(known) => Some(known),
-                _ => None,
-            };
-            if present.as_ref().map(|t| &t.name) != known.as_ref().map(|t| &t.name) {
+        let known = self.known_defaults(names);
+        let names: Vec<&TableName> = defaults_among(names).collect();
+        let present = default_collations(&mut self.server, &names)?;
+        for ((name, known), present) in names.iter().zip(known).zip(present) {
+            if present.map(|table| table.name) != known {
                 self.shared.accounts.forget(&[(*name).clone()]);
                 return Err(Failure::Stale);
             }
         }
         Ok(())
+    }
+
+    /// What is known of the default collations among these names.
+    pub(crate) fn known_defaults(&self, names: &[TableName]) -> Vec<Option<String>> {
+        let known = |name: &TableName| match self.account.table(&name.database, &name.name) {
+            Known::Table(known) => Some(known.name.clone()),
+            _ => None,
+        };
+        defaults_among(names).map(known).collect()
     }
 
     /// Refuses texts with the collation of the session's database, if the server would give them
@@ -383,6 +385,17 @@ impl Session {
         }
         done
     }
+}
+
+/// Whether a new text has the default collation of its table or database.
+pub(crate) fn follows_default(ddl: &Ddl) -> bool {
+    let follows = |c: &NewColumn| c.sql_type.collation.is_some() && !c.explicit_collation;
+    ddl.new_columns.iter().any(follows)
+}
+
+/// The names that ask for default collations.
+fn defaults_among(names: &[TableName]) -> impl Iterator<Item = &TableName> {
+    names.iter().filter(|name| name.name.starts_with(COLLATION))
 }
 
 /// The definition with names for its indexes that have none. Such a name is the column's. If that

@@ -81,6 +81,9 @@ pub(crate) struct Server {
     pub failed: bool,
     /// Changes were told before the end of an answer: they may not be the last.
     pub told_within: bool,
+    /// Something was set or made in the session, a temporary table or not: see
+    /// [`crate::state::tracking`].
+    pub told_state: bool,
     /// The session's `sql_select_limit`, if it limits. The server applies it to statements of the
     /// proxy's own, too.
     pub select_limit: Option<String>,
@@ -185,6 +188,7 @@ impl Server {
             silent_end: false,
             failed: false,
             told_within: false,
+            told_state: false,
             select_limit: None,
             bound: PacketBound::default(),
             found: Found::Lost,
@@ -435,6 +439,7 @@ impl Server {
                     if let Some(written) = &self.written {
                         note_written(written, ok.session_changes);
                     }
+                    self.told_state |= tells_state(ok.session_changes);
                     match status.contains(StatusFlags::MORE_RESULTS) {
                         true => self.told_within = true,
                         false => self.changes.extend_from_slice(ok.session_changes.0),
@@ -448,6 +453,7 @@ impl Server {
                     self.silent_end = true;
                     let has_changed = status.contains(StatusFlags::SESSION_STATE_CHANGED);
                     self.untold |= has_changed;
+                    self.told_state |= has_changed;
                     if let Some(written) = self.written.as_ref().filter(|_| has_changed) {
                         written.unclear();
                     }
@@ -460,6 +466,7 @@ impl Server {
                     if let Some(written) = &self.written {
                         note_written(written, ok.session_changes);
                     }
+                    self.told_state |= tells_state(ok.session_changes);
                     match status.contains(StatusFlags::MORE_RESULTS) {
                         true => self.told_within = true,
                         false => self.changes.extend_from_slice(ok.session_changes.0),
@@ -786,8 +793,12 @@ impl Server {
     }
 
     /// Whether the session has temporary tables of these names; `None` where it does not show what
-    /// the name is.
-    pub fn are_temporary(&mut self, names: &[TableName]) -> Outcome<Vec<Option<bool>>> {
+    /// the name is. `ahead` is a statement of the proxy's own that goes out in front of that.
+    pub fn are_temporary(
+        &mut self,
+        names: &[TableName],
+        ahead: Option<&str>,
+    ) -> Outcome<Vec<Option<bool>>> {
         let is_one = |shown| match shown {
             Definition::Table(text) | Definition::View(ViewText { text, .. }) => {
                 Some(text.starts_with("CREATE TEMPORARY "))
@@ -795,19 +806,51 @@ impl Server {
             Definition::Absent => Some(false),
             Definition::Hidden => None,
         };
-        Ok(self.shown(names)?.into_iter().map(is_one).collect())
+        // what the proxy asks runs no program, and what it sets is nothing that it hears of
+        let (failed, told_state) = (self.failed, self.told_state);
+        let ahead = match ahead {
+            Some(sql) => Some(self.put_query(sql.as_bytes())?),
+            None => None,
+        };
+        let asked = self.put_shown(names)?;
+        self.flush()?;
+        if let Some(question) = ahead {
+            let known = self.changes.len();
+            match self.read_ok(question) {
+                Err(Failure::Server { .. }) => {}
+                done => drop(done?),
+            }
+            // the server may tell of a statement before it as well
+            let told = self.changes.split_off(known);
+            let all = SessionChanges(&told).flatten();
+            for change in all.filter(|change| !is_of_tracking(change)) {
+                change.encode(&mut self.changes);
+            }
+        }
+        let shown = self.read_shown(asked)?;
+        (self.failed, self.told_state) = (failed, told_state);
+        Ok(shown.into_iter().map(is_one).collect())
     }
 
     fn shown(&mut self, names: &[TableName]) -> Outcome<Vec<Definition>> {
-        const ABSENT: [u16; 2] = [NO_SUCH_DATABASE, NO_SUCH_TABLE];
+        let asked = self.put_shown(names)?;
+        self.flush()?;
+        self.read_shown(asked)
+    }
+
+    fn put_shown(&mut self, names: &[TableName]) -> Outcome<Vec<Question>> {
         let mut questions = Vec::with_capacity(names.len());
         for TableName { database, name } in names {
             let (database, name) = (identifier(database), identifier(name));
             let sql = format!("SHOW CREATE TABLE {database}.{name}");
             questions.push(self.put_query(sql.as_bytes())?);
         }
-        self.flush()?;
-        let mut shown = Vec::with_capacity(names.len());
+        Ok(questions)
+    }
+
+    fn read_shown(&mut self, questions: Vec<Question>) -> Outcome<Vec<Definition>> {
+        const ABSENT: [u16; 2] = [NO_SUCH_DATABASE, NO_SUCH_TABLE];
+        let mut shown = Vec::with_capacity(questions.len());
         for question in questions {
             shown.push(match self.read_rows(question) {
                 Ok(rows) => {
@@ -850,6 +893,16 @@ fn note_written(written: &Written, changes: SessionChanges) {
             Err(_) => written.unclear(),
         }
     }
+}
+
+/// Whether it tells what the server is to tell.
+fn is_of_tracking(change: &SessionChange) -> bool {
+    matches!(change, SessionChange::SystemVariable { name, .. } if name.starts_with(b"session_track_"))
+}
+
+/// Whether something was set or made in the session, or what has changed cannot be read.
+fn tells_state(mut changes: SessionChanges) -> bool {
+    changes.any(|change| matches!(change, Ok(SessionChange::State(_)) | Err(_)))
 }
 
 fn is_table(text: &str) -> bool {

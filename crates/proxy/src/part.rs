@@ -101,12 +101,17 @@ impl Server {
     /// the proxy's, or gives a setting back to the client.
     pub fn run_to_its_end(&mut self, sql: &[u8]) -> Outcome<Done> {
         let mut tries = TRIES;
+        let told_state = self.told_state;
         loop {
             self.settle()?;
             tries -= 1;
             match self.run(sql) {
                 Err(failure) if is_interrupted(&failure) && tries > 0 => {}
-                done => return done,
+                done => {
+                    // of what the client's statements do
+                    self.told_state = told_state;
+                    return done;
+                }
             }
         }
     }

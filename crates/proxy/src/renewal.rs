@@ -149,7 +149,10 @@ impl Account {
         let epoch = self.epoch();
         let began = now();
         let wanted = self.wanted(began, names);
+        let heard = (server.untold, server.told_state);
         let (rows, warnings) = server.rows_and_warnings(&question(&wanted, family))?;
+        // MariaDB tells of the setting that the question has for itself
+        (server.untold, server.told_state) = heard;
         let is_list = |row: &Vec<Option<Vec<u8>>>| {
             row.get(2)
                 .and_then(Option::as_deref)

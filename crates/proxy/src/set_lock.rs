@@ -8,6 +8,7 @@
 use onionskin_plan::{Catalog, Ddl, DdlPiece, Known, errors};
 
 use crate::catalog::KeyedPlan;
+use crate::define::follows_default;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 
@@ -31,11 +32,16 @@ impl Session {
         let Some(lock) = self.take_set_lock(table.table_id)? else {
             return Ok(None);
         };
+        // another session may have seen a change first
+        let was_fresh = self.account.is_fresh(keyed);
+        let defaults = self.known_defaults(&keyed.plan.names);
         match self.look_up(&keyed.plan.names) {
             Ok(_) => {
-                // another session may have seen the change first
                 let now = self.account.table(&table.database, &table.name);
-                if matches!(now, Known::Table(now) if now == *table) {
+                let is_same = matches!(now, Known::Table(now) if now == *table);
+                let has_same_texts = !follows_default(ddl)
+                    || was_fresh && defaults == self.known_defaults(&keyed.plan.names);
+                if is_same && has_same_texts {
                     return Ok(Some(lock));
                 }
                 self.release(&lock)?;

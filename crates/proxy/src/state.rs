@@ -21,7 +21,7 @@ use crate::packet_bound::PacketBound;
 use crate::unusual::{self, Unusual};
 
 /// The variables that the server is asked to track.
-const TRACKED: &str = "autocommit,character_set_client,character_set_connection,character_set_results,sql_mode,time_zone,div_precision_increment,sql_select_limit,sql_big_selects,max_join_size,sql_notes,sql_safe_updates,session_track_system_variables,session_track_schema";
+const TRACKED: &str = "autocommit,character_set_client,character_set_connection,character_set_results,sql_mode,time_zone,div_precision_increment,sql_select_limit,sql_big_selects,max_join_size,sql_notes,sql_safe_updates,session_track_system_variables,session_track_schema,session_track_state_change";
 
 /// Behind them, in comments that servers without these variables do not read.
 const TRACKED_IF_KNOWN: &str =
@@ -307,8 +307,10 @@ fn text(cell: Option<&Option<Vec<u8>>>) -> Option<String> {
 }
 
 /// The statement that has the server track changes: of the variables that the proxy has to know,
-/// and of those that the client wants to know.
-fn tracking(family: Family, client: &ClientTracking, purpose: Purpose) -> String {
+/// and of those that the client wants to know. `session_track_state_change` has it tell that a
+/// temporary table was made, and be it by a trigger; of settings and prepared texts it tells by the
+/// same sign. A program that turns that off is told of by it, too: only what comes next is not.
+pub(crate) fn tracking(family: Family, client: &ClientTracking, purpose: Purpose) -> String {
     let mut track = TRACKED.to_owned();
     track += of_functions(family).0;
     for name in unusual::names(family) {
@@ -333,7 +335,9 @@ fn tracking(family: Family, client: &ClientTracking, purpose: Purpose) -> String
             format!("'{track}{more}' {TRACKED_IF_KNOWN}")
         }
     };
-    format!("SET SESSION session_track_schema=ON, SESSION session_track_system_variables={track}")
+    format!(
+        "SET SESSION session_track_schema=ON, SESSION session_track_state_change=ON, SESSION session_track_system_variables={track}"
+    )
 }
 
 /// What the session's settings are asked with.
@@ -458,6 +462,7 @@ impl State {
             state.learn_collation(definition.map_err(Failure::Backend)?.charset);
         }
         server.changes.clear();
+        server.told_state = false;
         let limits = cell(10).unwrap_or_default();
         let (limit, big_selects) = limits.split_once(',').unwrap_or((&limits, "1"));
         server.select_limit = limiting(limit);
@@ -559,6 +564,8 @@ impl State {
                 return;
             }
             "session_track_system_variables" | "session_track_schema" => self.tracked = false,
+            "session_track_state_change" if is_on(value) => return,
+            "session_track_state_change" => self.tracked = false,
             "session_track_gtids" => {
                 self.gtids_lost = !value.eq_ignore_ascii_case("OWN_GTID");
                 return;

@@ -13,10 +13,11 @@
 //!
 //! Others make temporary tables, too: a program, the server's `init_connect`, or the client with a
 //! statement that has no protected column. Where `[protect]` is about the name, such a table is
-//! judged as any other in plaintext, and may hide one that is known. Nobody tells of them. So after
-//! what may have made one ([`Unseen`](crate::unseen::Unseen)) the server is asked in this session,
-//! once for each name, and so it is where a name is no table's, and the server has one all the
-//! same.
+//! judged as any other in plaintext, and may hide one that is known. What makes one is a statement
+//! that says so or calls a program, or the server has told that something was made
+//! ([`crate::state::tracking`]), or it failed, of which the server tells nothing. After that
+//! ([`Unseen`](crate::unseen::Unseen)) the server is asked in this session, once for each name, and
+//! so it is where a name is no table's, and the server has one all the same.
 
 use std::sync::Arc;
 
@@ -33,6 +34,7 @@ use crate::error::{Failure, Outcome};
 use crate::exchange::Rows;
 use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE};
 use crate::session::Session;
+use crate::state::{Purpose, tracking};
 
 /// "Unknown table".
 const IS_NO_TABLE: u16 = 1051;
@@ -108,7 +110,9 @@ impl Session {
             return Err(NotUnderstood::CountsBesideLookUp.into());
         }
         let generation = (Arc::clone(&self.account), self.account.generation());
-        let shown = self.aside(|s| s.server.are_temporary(&meant))?;
+        // what tells of the next one may have been turned off
+        let tracking = std::mem::take(&mut self.unseen.hears_less).then(|| self.tracking());
+        let shown = self.aside(|s| s.server.are_temporary(&meant, tracking.as_deref()))?;
         for (name, is_one) in meant.iter().zip(shown) {
             let is_known = self.names_temporary(std::slice::from_ref(name));
             let seen = match is_one {
@@ -143,6 +147,21 @@ impl Session {
         }
         let (account, before) = generation;
         Ok(!Arc::ptr_eq(&account, &self.account) || before != self.account.generation())
+    }
+
+    /// Whether one of these is a table's.
+    pub(crate) fn names_a_table(&self, names: &[TableName]) -> bool {
+        let mut names = names.iter().filter(|n| !n.name.starts_with(COLLATION));
+        names.any(|name| self.is_a_table(name))
+    }
+
+    /// Whether one of these is a table's that `[protect]` is about.
+    pub(crate) fn may_be_hidden(&self, names: &[TableName]) -> bool {
+        let policy = &self.shared.config.policy;
+        let mut meant = names
+            .iter()
+            .filter(|n| policy.concerns(&n.database, &n.name));
+        !policy.is_empty() && meant.any(|name| self.is_a_table(name))
     }
 
     fn is_a_table(&self, name: &TableName) -> bool {
@@ -198,8 +217,16 @@ impl Session {
         Ok(())
     }
 
+    /// What has the server tell of what changes in the session.
+    fn tracking(&self) -> String {
+        let purpose = Purpose::of(&self.shared.leading, self.shared.written.is_some());
+        tracking(self.state.family, &self.client_tracking, purpose)
+    }
+
     fn is_temporary(&mut self, name: &TableName) -> Outcome<bool> {
-        let shown = self.server.are_temporary(std::slice::from_ref(name))?;
+        let shown = self
+            .server
+            .are_temporary(std::slice::from_ref(name), None)?;
         self.server.settle()?;
         Ok(shown.first() == Some(&Some(true)))
     }

@@ -13,6 +13,8 @@ pub(crate) struct Unseen {
     /// The names that the server was asked about since something may have made one. `None`: nothing
     /// may.
     pub asked: Option<HashSet<TableName>>,
+    /// A program may have had the server tell less.
+    pub hears_less: bool,
 }
 
 impl Unseen {
@@ -28,6 +30,7 @@ impl Unseen {
     /// Something may have made or dropped one.
     pub fn may_be_there(&mut self) {
         self.asked.get_or_insert_default().clear();
+        self.hears_less = true;
     }
 
     /// What was asked does not count any more.

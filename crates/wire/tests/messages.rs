@@ -196,6 +196,7 @@ fn ok_with_and_without_session_tracking() {
         }
     );
     assert_eq!(seen[1], SessionChange::Schema(b"shop"));
+    assert_eq!(seen[2], SessionChange::State(b"1"));
     assert_eq!(
         seen[6],
         SessionChange::Other {
@@ -233,6 +234,15 @@ fn ok_as_servers_send_it() {
     let ok = OkPacket::decode(bytes, Capabilities::SESSION_TRACK).unwrap();
     let changes: Vec<_> = ok.changes().map(Result::unwrap).collect();
     assert_eq!(changes, [SessionChange::Schema(b"test")]);
+    assert_eq!(
+        encoded(|out| ok.encode(out, Capabilities::SESSION_TRACK)),
+        bytes
+    );
+    // An INSERT whose trigger makes a temporary table, as MariaDB 10.11 and MySQL 9.7 answered it.
+    let bytes = b"\0\x01\0\x02\x40\0\0\0\x03\x02\x011";
+    let ok = OkPacket::decode(bytes, Capabilities::SESSION_TRACK).unwrap();
+    let changes: Vec<_> = ok.changes().map(Result::unwrap).collect();
+    assert_eq!(changes, [SessionChange::State(b"1")]);
     assert_eq!(
         encoded(|out| ok.encode(out, Capabilities::SESSION_TRACK)),
         bytes

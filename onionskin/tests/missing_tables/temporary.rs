@@ -50,15 +50,12 @@ pub fn temporary_tables_of_programs(kind: Kind) {
         "CREATE TABLE ids (x_id INT)",
         "INSERT INTO ids VALUES (1)",
         "CREATE TABLE seen (x_id INT)",
-        "CREATE TABLE fired (x_id INT)",
         "CREATE PROCEDURE make() CREATE TEMPORARY TABLE made (id INT, a VARCHAR(60))",
         "CREATE PROCEDURE hide() CREATE TEMPORARY TABLE ids (a VARCHAR(60))",
         "CREATE PROCEDURE hide_again() BEGIN DROP TEMPORARY TABLE IF EXISTS seen; \
          CREATE TEMPORARY TABLE seen (a VARCHAR(60)); END",
         "CREATE PROCEDURE fails() BEGIN CREATE TEMPORARY TABLE failed (a VARCHAR(60)); \
          SIGNAL SQLSTATE '45000'; END",
-        "CREATE TRIGGER other.tr BEFORE INSERT ON other.plain FOR EACH ROW \
-         CREATE TEMPORARY TABLE IF NOT EXISTS app.fired (a VARCHAR(60))",
     ] {
         place.admin.must(sql);
     }
@@ -87,18 +84,7 @@ pub fn temporary_tables_of_programs(kind: Kind) {
     is_refused(&mut session, "seen");
     session.must_fail("CALL fails()");
     is_refused(&mut session, "failed");
-    // a trigger tells nobody: what it makes is found where a column or a table is missing
-    session.must("SELECT x_id FROM fired WHERE x_id = 2");
     session.must("INSERT INTO t VALUES (1, 'x')");
-    session.must("INSERT INTO other.plain VALUES (5, 'x', NULL)");
-    for sql in [
-        "INSERT INTO fired (a) VALUES ({v})",
-        "UPDATE fired SET a = {v}",
-        "SELECT * FROM fired WHERE a = {v}",
-    ] {
-        let sql = sql.replace("{v}", &format!("'{SECRET}'"));
-        assert!(session.run(&sql).is_err(), "{sql}");
-    }
     // they are this session's, and what they hide is there behind them
     assert_eq!(count(&mut other).as_deref(), Ok("1"));
     session.must("DROP TEMPORARY TABLE ids");
@@ -110,6 +96,227 @@ pub fn temporary_tables_of_programs(kind: Kind) {
     let found = session.text("SELECT id FROM t WHERE a = 'x'");
     assert_eq!(found.as_deref(), Ok("1"));
     drop((session, other));
+    place.nothing_leaked();
+}
+
+/// No value by position, nor by the name of a column that no table was seen to protect, reaches a
+/// table in front of a known one: as a text, prepared before, by name, and in a text of several.
+fn hides(session: &mut Session, table: &str, prepared: &::mysql::Statement) {
+    let said = session.conn().exec_drop(prepared, (SECRET,));
+    let said = said.expect_err(table).to_string();
+    // one that was relayed is prepared once more by whoever gets this
+    let is_refused = said.contains("OS1108") || said.contains("OS1105");
+    assert!(is_refused, "{table}: {said}");
+    let insert = format!("INSERT INTO {table} VALUES ('{SECRET}')");
+    let named = format!("UPDATE {table} SET never_seen = '{SECRET}'");
+    for sql in [insert, named] {
+        let by_name = format!("PREPARE s FROM '{}'", sql.replace('\'', "''"));
+        for sql in [sql.clone(), format!("DO 1; {sql}"), by_name] {
+            let said = session.run(&sql).expect_err(&sql);
+            assert!(said.message.starts_with("OS1108"), "{sql}: {said}");
+        }
+    }
+    assert!(session.answers_itself(), "{table}");
+}
+
+/// Tables that are known, with a statement prepared for each.
+fn known(session: &mut Session, tables: &[&str]) -> Vec<::mysql::Statement> {
+    let mut prepare = |table: &&str| {
+        session.must(&format!("SELECT x_id FROM {table} WHERE x_id = 2"));
+        let insert = format!("INSERT INTO {table} VALUES (?)");
+        session.conn().prep(insert).expect("a statement")
+    };
+    tables.iter().map(&mut prepare).collect()
+}
+
+/// A trigger makes a table in front of one that is known.
+pub fn temporary_tables_of_triggers(kind: Kind) {
+    let Some(mut place) = Place::start(kind) else {
+        return;
+    };
+    const TABLES: [&str; 6] = ["by_row", "failed", "behind", "filled", "updated", "at_once"];
+    for table in TABLES {
+        place
+            .admin
+            .must(&format!("CREATE TABLE app.{table} (x_id INT)"));
+    }
+    for (base, table) in [
+        ("rows", "by_row"),
+        ("keys_of", "failed"),
+        ("second", "behind"),
+        ("copies", "filled"),
+        ("all_at", "at_once"),
+    ] {
+        place
+            .admin
+            .must(&format!("CREATE TABLE other.`{base}` (id INT PRIMARY KEY)"));
+        place.admin.must(&format!(
+            "CREATE TRIGGER other.tr_{table} BEFORE INSERT ON other.`{base}` FOR EACH ROW \
+             CREATE TEMPORARY TABLE IF NOT EXISTS app.{table} (never_seen VARCHAR(60))"
+        ));
+    }
+    for sql in [
+        "INSERT INTO other.keys_of VALUES (1)",
+        "CREATE TABLE other.first (id INT)",
+        "CREATE TRIGGER other.tr_first AFTER INSERT ON other.first FOR EACH ROW \
+         INSERT INTO other.second VALUES (NEW.id)",
+        "CREATE TRIGGER app.tr_there AFTER UPDATE ON app.there FOR EACH ROW \
+         CREATE TEMPORARY TABLE IF NOT EXISTS app.updated (never_seen VARCHAR(60))",
+        "INSERT INTO other.plain VALUES (7, 'x', NULL)",
+    ] {
+        place.admin.must(sql);
+    }
+    let mut session = place.proxy.connect_to("app");
+    session.must("INSERT INTO there VALUES (1, 'x')");
+    let prepared = known(&mut session, &TABLES);
+    for sql in [
+        "INSERT INTO other.`rows` VALUES (1)",
+        "INSERT INTO other.keys_of VALUES (1)",
+        "INSERT INTO other.first VALUES (1)",
+        "REPLACE INTO other.copies SELECT id FROM other.plain",
+        "UPDATE there SET a = 'y' WHERE a = 'x'",
+    ] {
+        let _ = session.run(sql);
+        let table = match sql {
+            _ if sql.contains("`rows`") => 0,
+            _ if sql.contains("keys_of") => 1,
+            _ if sql.contains("first") => 2,
+            _ if sql.contains("copies") => 3,
+            _ => 4,
+        };
+        hides(&mut session, TABLES[table], &prepared[table]);
+    }
+    // in one text with the statement that has the trigger run
+    let both =
+        format!("INSERT INTO other.all_at VALUES (1); INSERT INTO at_once VALUES ('{SECRET}')");
+    let said = session.run(&both).expect_err("a plaintext table");
+    assert!(said.message.starts_with("OS1108"), "{said}");
+    hides(&mut session, "at_once", &prepared[5]);
+    // a session without such a table goes on
+    let mut other = place.proxy.connect_to("app");
+    other.must("INSERT INTO by_row VALUES (1); INSERT INTO failed VALUES (2)");
+    drop((session, other));
+    place.nothing_leaked();
+}
+
+/// A function that a view calls makes one.
+pub fn temporary_tables_of_views(kind: Kind) {
+    let Some(mut place) = Place::start(kind) else {
+        return;
+    };
+    const TABLES: [&str; 4] = ["read_once", "copied", "set_once", "broken"];
+    if kind == Kind::MySql {
+        place
+            .admin
+            .must("SET GLOBAL log_bin_trust_function_creators = 1");
+    }
+    for table in TABLES {
+        let end = match table {
+            "broken" => "SIGNAL SQLSTATE '45000'; RETURN 1",
+            _ => "RETURN 1",
+        };
+        for sql in [
+            format!("CREATE TABLE app.{table} (x_id INT)"),
+            format!(
+                "CREATE FUNCTION other.f_{table}() RETURNS INT BEGIN CREATE TEMPORARY TABLE IF NOT \
+                 EXISTS app.{table} (never_seen VARCHAR(60)); {end}; END"
+            ),
+            format!(
+                "CREATE VIEW other.v_{table} AS SELECT id, other.f_{table}() AS f FROM other.plain"
+            ),
+        ] {
+            place.admin.must(&sql);
+        }
+    }
+    let mut session = place.proxy.connect_to("app");
+    let prepared = known(&mut session, &TABLES);
+    for (at, sql) in [
+        "SELECT f FROM other.v_read_once",
+        "INSERT INTO other.plain SELECT f, 'x', NULL FROM other.v_copied",
+        "SET @x = (SELECT MAX(f) FROM other.v_set_once)",
+        "SELECT f FROM other.v_broken",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let _ = session.run(sql);
+        hides(&mut session, TABLES[at], &prepared[at]);
+    }
+    drop(session);
+    // MySQL tells clients that want EOF packets nothing at the end of rows
+    let mut client = RawClient::login_into(place.proxy.port(), b"app", 45);
+    client.query(b"SELECT x_id FROM read_once WHERE x_id = 2");
+    for sql in [
+        "SELECT f FROM other.v_read_once",
+        "SELECT 1; SELECT f FROM other.v_copied; DO 1",
+    ] {
+        match sql.contains(';') {
+            false => drop(client.query(sql.as_bytes())),
+            true => {
+                client.command(3, sql.as_bytes());
+                (0..4).for_each(|_| client.until_eof());
+                client.read();
+            }
+        }
+        let table = ["read_once", "copied"][usize::from(sql.contains(';'))];
+        let insert = format!("INSERT INTO {table} VALUES ('{SECRET}')");
+        let said = client.query(insert.as_bytes());
+        let is_refused = matches!(&said, Reply::Error(_, message) if message.contains("OS1108"));
+        assert!(is_refused, "{said:?}");
+    }
+    drop(client);
+    place.nothing_leaked();
+}
+
+/// A trigger takes away what tells of it, before it makes its table or a statement earlier. The
+/// client does so itself.
+pub fn programs_that_have_the_server_tell_less(kind: Kind) {
+    let Some(mut place) = Place::start(kind) else {
+        return;
+    };
+    const TABLES: [&str; 4] = ["at_once", "later", "lessened", "by_client"];
+    const LESS: &str =
+        "SET SESSION session_track_system_variables = '', SESSION session_track_state_change = 0;";
+    for (table, before) in TABLES.iter().zip([LESS, "", "", ""]) {
+        place
+            .admin
+            .must(&format!("CREATE TABLE app.{table} (x_id INT)"));
+        place
+            .admin
+            .must(&format!("CREATE TABLE other.{table} (id INT)"));
+        place.admin.must(&format!(
+            "CREATE TRIGGER other.{table} BEFORE INSERT ON other.{table} FOR EACH ROW BEGIN {before} \
+             CREATE TEMPORARY TABLE IF NOT EXISTS app.{table} (never_seen VARCHAR(60)); END"
+        ));
+    }
+    for sql in [
+        "CREATE TABLE other.quiet (id INT)".to_owned(),
+        format!(
+            "CREATE TRIGGER other.quiet BEFORE INSERT ON other.quiet FOR EACH ROW BEGIN {LESS} END"
+        ),
+    ] {
+        place.admin.must(&sql);
+    }
+    let mut session = place.proxy.connect_to("app");
+    let prepared = known(&mut session, &TABLES);
+    session.must("INSERT INTO other.at_once VALUES (1)");
+    hides(&mut session, TABLES[0], &prepared[0]);
+    for between in ["DO 1", "SELECT x_id FROM later WHERE x_id = 3"] {
+        session.must("DROP TEMPORARY TABLE IF EXISTS app.later");
+        session.must("INSERT INTO other.quiet VALUES (1)");
+        session.must(between);
+        session.must("INSERT INTO other.later VALUES (1)");
+        hides(&mut session, TABLES[1], &prepared[1]);
+    }
+    let mut session = place.proxy.connect_to("app");
+    let prepared = known(&mut session, &TABLES);
+    session.must("SET session_track_state_change = 0");
+    session.must("INSERT INTO other.lessened VALUES (1)");
+    hides(&mut session, TABLES[2], &prepared[2]);
+    session.must("SET session_track_system_variables = '', session_track_state_change = OFF");
+    session.must("INSERT INTO other.by_client VALUES (1)");
+    hides(&mut session, TABLES[3], &prepared[3]);
+    drop(session);
     place.nothing_leaked();
 }
 

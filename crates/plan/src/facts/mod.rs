@@ -44,6 +44,8 @@ pub struct Facts {
     /// It may leave temporary tables behind of which its plan says nothing: it makes one, gives one
     /// another name, or runs a program.
     pub leaves_temporary: bool,
+    /// What a table's definition names may run with it: triggers, and functions that views call.
+    pub touches: bool,
     /// It may take on another role: the word `ROLE` stands in it.
     pub says_role: bool,
     /// How often the word `DEFAULT` stands in it.
@@ -150,6 +152,7 @@ impl Facts {
             returns: verb != Verb::Select && words.says("returning"),
             runs_programs: words.calls_functions() || words.calls() || words.is_compound(),
             leaves_temporary: words.leaves_temporary(),
+            touches: words.touches(),
             says_role: words.says("role"),
             defaults: words.count("default"),
             updates_met_rows: words.updates_met_rows(),
@@ -243,6 +246,20 @@ impl Words<'_> {
     fn leaves_temporary(&self) -> bool {
         let makes = self.says("temporary") && !self.is(0, "drop");
         makes || self.renames() || self.calls_functions() || self.calls() || self.is_compound()
+    }
+
+    /// Whether it may read or change rows. Settings, names of databases and texts that are prepared
+    /// do not, and no table that is dropped is read.
+    fn touches(&self) -> bool {
+        const OTHERS: [&str; 5] = ["set", "use", "prepare", "deallocate", "drop"];
+        self.is_hidden()
+            || self.has_executable
+            || !self.begins(&OTHERS)
+            || self.is(0, "set") && self.is(1, "statement")
+            || ["select", "table", "values"]
+                .iter()
+                .any(|word| self.says(word))
+                && !self.is(0, "drop")
     }
 
     /// Whether it may set `collation_connection`.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::lex::{Empty, LexMode, Lexer, Statements, unwrapped};
 use onionskin_plan::{
-    Action, Doubt, Facts, Finds, Question, Refusal, Template, errors, in_other_words,
+    Action, Doubt, Facts, Finds, Question, Refusal, Template, Verb, errors, in_other_words,
 };
 use onionskin_value::{Charset, Family};
 use onionskin_wire::Capabilities;
@@ -506,6 +506,7 @@ impl Session {
         parts.truncate(empty.as_ref().map_or(parts.len(), |empty| empty.before));
         let mut plans = Vec::with_capacity(parts.len());
         let mut leave_temporary = false;
+        let (mut reads, mut writes) = (false, false);
         for range in &parts {
             let part = &sql[range.clone()];
             self.current.part = Some(Box::new(range.clone()));
@@ -539,6 +540,11 @@ impl Session {
             let leaves_temporary = planned.plan.facts.leaves_temporary;
             all_relay &= !leaves_temporary || self.shared.config.policy.is_empty();
             leave_temporary |= leaves_temporary;
+            // so may what runs with a table before it
+            let asks = facts.verb == Verb::Select;
+            all_relay &= !(writes || reads && !asks) || !self.may_be_hidden(&planned.plan.names);
+            let names_one = self.names_a_table(&planned.plan.names);
+            (reads, writes) = (reads || names_one, writes || names_one && !asks);
             plans.push(planned);
         }
         // all of them go out at once: what was planned for the first is of now when the last one is

@@ -79,6 +79,9 @@ pub(crate) struct StatementRun {
     pub leaves_temporary: bool,
     /// It may have changed rows, and so have run a trigger.
     pub may_trigger: bool,
+    /// It may have read or changed rows, and so have run a program that a table's definition names.
+    /// `None`: no facts say it.
+    pub touches: Option<bool>,
     /// It may have taken on another role.
     pub says_role: bool,
     /// How many questions there had been when the server had answered it, and `ROW_COUNT()` then.
@@ -111,6 +114,7 @@ impl StatementRun {
         self.says_collate |= facts.says_collate;
         self.sets_collation |= facts.sets_collation;
         self.sets_tracking |= facts.sets_tracking;
+        *self.touches.get_or_insert(false) |= facts.touches;
     }
 
     /// The statement is tried, or tried again. The server has said nothing of it yet, and the
@@ -132,6 +136,8 @@ impl StatementRun {
         self.leaves_temporary |= facts.leaves_temporary;
         self.may_trigger |= facts.verb != Verb::Select;
         self.says_role |= facts.says_role;
+        // of a text that was prepared by name, too
+        self.sets_tracking |= facts.sets_tracking;
     }
 
     /// Whether a stored program may have run.

@@ -52,20 +52,28 @@ impl Session {
     /// - The end of rows of MySQL's is silent; the next answer tells. MariaDB's has a flag.
     /// - An error tells neither changes nor whether there is a transaction.
     /// - What a program has told within its answer, the server may have taken back at its end.
-    /// - Nobody tells of roles, nor of temporary tables.
+    /// - Nobody tells of roles.
+    /// - That a temporary table was made is told by a sign that has other meanings as well. Behind
+    ///   a statement that reads or changes rows it means that a program has run.
     /// - A session that only reads is READ ONLY again in front of whatever comes next.
     pub fn note_untold(&mut self) -> Outcome<()> {
         let silent_end = std::mem::take(&mut self.server.silent_end);
         let failed = std::mem::take(&mut self.server.failed);
         let told_within = std::mem::take(&mut self.server.told_within);
+        let told_state = std::mem::take(&mut self.server.told_state);
         if std::mem::take(&mut self.current.leaves_temporary) {
             self.unseen.may_be_there();
         }
+        let mut unheard = false;
         if self.may_have_called() {
+            if told_state && self.current.touches != Some(false) {
+                self.unseen.may_be_there();
+            }
             let runs = self.current.may_run_programs();
             let masks = !self.shared.config.masks.is_empty();
             let is_silent = runs && silent_end && self.state.family == Family::MySql;
-            if is_silent || failed && (runs || self.current.may_trigger) {
+            unheard = is_silent || failed && (runs || self.current.may_trigger);
+            if unheard {
                 self.unsure = self.unsure.max(Unsure::Told);
             }
             self.server.untold |= told_within || (runs || self.current.says_role) && masks;
@@ -79,6 +87,10 @@ impl Session {
         self.tell_gtids()?;
         if std::mem::take(&mut self.server.untold) {
             self.unsure = Unsure::All;
+        }
+        // MariaDB never tells it, and of several questions it is not known which one was told of
+        if unheard && (self.state.family == Family::MariaDb || self.unsure == Unsure::All) {
+            self.unseen.may_be_there();
         }
         match sets_tracking {
             // whatever comes next, the server has to tell of it
@@ -128,6 +140,8 @@ impl Session {
                 only_reads || !self.asks_of_the_last(sql) && !ends_transaction(sql)
             }
             Command::StmtExecute => only_reads || !self.statements.asks_about_the_last(payload),
+            // a piece may go to the server at once
+            Command::StmtSendLongData => true,
             Command::StmtFetch | Command::FieldList | Command::InitDb => true,
             _ => false,
         }
@@ -156,6 +170,10 @@ impl Session {
         let question = self.server.put_command(&[Command::Ping.to_byte()])?;
         self.server.flush()?;
         self.server.read_ok(question)?;
+        // the ping has made nothing
+        if std::mem::take(&mut self.server.told_state) {
+            self.unseen.may_be_there();
+        }
         // the server would speak of the ping
         self.diagnostics.row_count.get_or_insert(-1);
         self.after_command()

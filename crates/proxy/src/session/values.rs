@@ -132,9 +132,11 @@ impl Session {
 
     /// Waits until a text with parameters is executed. Its answer is that to the question.
     pub fn executed(&mut self, asked: WithParameters) -> Outcome<Question> {
+        let told_state = self.server.told_state;
         for question in asked.before {
             self.server.read_ok(question)?;
         }
+        self.server.told_state = told_state;
         Ok(asked.question)
     }
 

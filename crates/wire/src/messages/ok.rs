@@ -172,7 +172,8 @@ pub enum SessionChange<'a> {
     },
     /// The current database; empty when there is none.
     Schema(&'a [u8]),
-    /// Whether anything changed (`session_track_state_change`): `1` or `0`.
+    /// Whether anything changed (`session_track_state_change`): `1` or `0`, and no length of it
+    /// again.
     State(&'a [u8]),
     /// Global transaction ids, after one byte that tells their encoding.
     Gtids {
@@ -219,7 +220,7 @@ impl<'a> SessionChange<'a> {
                 value: r.lenenc_bytes()?,
             },
             1 => Self::Schema(r.lenenc_bytes()?),
-            2 => Self::State(r.lenenc_bytes()?),
+            2 => Self::State(data),
             3 => Self::Gtids {
                 encoding: r.u8()?,
                 ids: r.lenenc_bytes()?,
@@ -244,7 +245,7 @@ impl<'a> SessionChange<'a> {
                 1
             }
             Self::State(state) => {
-                data.put_lenenc_bytes(state);
+                data.put_bytes(state);
                 2
             }
             Self::Gtids { encoding, ids } => {
