@@ -195,11 +195,37 @@ impl Planner<'_> {
             return self.scan(high, scope);
         };
         self.ordered_with(&column, &[low, high])?;
+        self.signed_bits(&column, &[low, high])?;
         let name = exact_order(&column).ok_or_else(|| no_order(&column))?;
         self.replace(range, name);
         let among = self.among(&column, &[low, high], true)?;
         self.compared(low, &column, Purpose::CompareOrder, among)?;
         self.compared(high, &column, Purpose::CompareOrder, among)
+    }
+
+    /// Refuses what MariaDB compares as signed numbers: the bits of a column that has 64 of them,
+    /// between other bits. `b BETWEEN b'11' AND NULL` is false there for the largest values, and
+    /// NULL for others.
+    fn signed_bits(&self, column: &ColumnUse, bounds: &[&Expr]) -> Planned<()> {
+        let kind = column.column().sql_type.map(|t| t.kind);
+        let is_mariadb = self.request.settings.family == Family::MariaDb;
+        if !is_mariadb || kind != Some(Kind::Bit { bits: 64 }) {
+            return Ok(());
+        }
+        let is_bits = |e: &&Expr| match self.constant(e) {
+            Some((_, Source::Literal { index, .. })) => matches!(
+                self.request.template.literals[index].kind,
+                LiteralKind::Hex | LiteralKind::Bits
+            ),
+            _ => false,
+        };
+        match bounds.iter().any(is_bits) {
+            true => refuse(
+                &errors::EXPRESSION,
+                format!("{} between bits, which are signed there", column.path()),
+            ),
+            false => Ok(()),
+        }
     }
 
     /// A name that must not be a protected column, and must exist: a column that this snapshot

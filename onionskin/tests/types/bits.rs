@@ -118,6 +118,29 @@ fn bits_are_found_and_grouped(pair: &mut Pair, refused: &mut Vec<String>) {
                 );
             }
         }
+        // what is NULL and what is false: MariaDB compares bits with bits as signed numbers
+        for (low, high) in [
+            ("b'11'", "NULL"),
+            ("NULL", "b'11'"),
+            ("3", "NULL"),
+            ("NULL", "3"),
+            ("x'03'", "b'100'"),
+            ("x'8000000000000000'", "8"),
+            ("3", "x'ffffffffffffffff'"),
+            ("b'11'", "18446744073709551615"),
+        ] {
+            for not in ["", "NOT "] {
+                let between = format!("{column} {not}BETWEEN {low} AND {high}");
+                pair.compare(
+                    &format!("SELECT id FROM t WHERE ({between}) XOR id > 0 ORDER BY id"),
+                    &[],
+                );
+                pair.compare(
+                    &format!("SELECT id FROM t WHERE {between} ORDER BY id"),
+                    &[],
+                );
+            }
+        }
         pair.compare(
             &format!("SELECT id FROM t WHERE {column} IN (0, 1, 255) ORDER BY id"),
             &[],

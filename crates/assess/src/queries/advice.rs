@@ -199,7 +199,7 @@ fn has_plain_key(described: &Described, table: usize, choice: &Choice) -> bool {
         let is_protected = choice.contains_key(&(table, *column));
         let column = &described.table.columns[*column];
         let name = column.type_text.split(['(', ' ']).next();
-        let name = name.unwrap_or_default().to_lowercase();
+        let name = name.unwrap_or_default().to_ascii_lowercase();
         !is_protected && !column.nullable && !column.generated && ORDERED.contains(&name.as_str())
     };
     let mut keys = described.unique.iter();
