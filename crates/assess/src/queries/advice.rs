@@ -266,7 +266,7 @@ mod tests {
             row("empty", "int", "YES", 3),
             row("whole", "uuid", "NO", 4),
         ];
-        let table = tables_from_rows(rows.into_iter(), |_, _| true).remove(0);
+        let table = tables_from_rows(rows, |_, _| true).remove(0);
         let has = |unique: &[&[usize]], protected: &[usize]| {
             let described = Described {
                 table: Arc::new(table.clone()),
