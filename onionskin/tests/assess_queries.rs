@@ -117,6 +117,11 @@ fn is_the_optimum(kind: Kind, application: &Application) {
     assert_eq!(report.wide().count(), application.wide, "{all}");
     let between: Vec<_> = report.between().map(|(shape, _)| &shape.shape).collect();
     assert_eq!(between, application.between, "{all}");
+    let keys = report
+        .commands
+        .iter()
+        .filter(|c| c.contains("onionskin_key"));
+    assert_eq!(keys.count(), application.keys_added, "{all}");
     assert!(
         report.skipped.is_empty() && report.left_out.is_empty(),
         "{all}"

@@ -3,10 +3,11 @@
 //!
 //! An application works on plain tables, through a proxy that observes it. The policy that comes
 //! out is the one that was made by hand. Then the recommended commands run as they are printed, one
-//! after the other, while the application goes on. Whatever it reads and changes is compared with a
-//! plain twin of its database. Nothing is refused, before, meanwhile or afterwards. Deadlocks that
-//! clients of plain servers try again as well are counted. A join of two columns that become
-//! protected one after the other needs a scratch engine between the commands, as the report says.
+//! after the other, while the application goes on. What it reads and changes by values of its own
+//! is compared with a plain twin of its database, and so are all rows at the end. Nothing is
+//! refused, before, meanwhile or afterwards. Deadlocks that clients of plain servers try again as
+//! well are counted. A join of two columns that become protected one after the other needs a
+//! scratch engine between the commands, as the report says.
 
 #[path = "assess_queries/applications.rs"]
 mod applications;
@@ -134,7 +135,7 @@ impl UnderLoad {
             for command in &report.commands {
                 self.is_done_under_load(&load, &proxy, command);
             }
-            self.plaintext_goes(&server, &proxy);
+            self.plaintext_goes(&server, &proxy, &report.commands);
             load.is_later.store(true, Ordering::Relaxed);
             let before = load.count();
             wait_until("the application goes on", Duration::from_secs(30), || {
@@ -238,6 +239,11 @@ impl UnderLoad {
         assert_eq!(wide.len(), self.application.wide, "{wide:?}");
         let between: BTreeSet<_> = report.between().map(|(shape, _)| &*shape.shape).collect();
         assert!(between.iter().eq(self.application.between), "{between:?}");
+        let adds_keys = |command: &&String| command.contains("onionskin_key");
+        let keys: Vec<_> = report.commands.iter().filter(adds_keys).collect();
+        let is_expected = |command: &&String| command.contains("`django_session` ADD COLUMN ");
+        assert_eq!(keys.len(), self.application.keys_added, "{keys:?}");
+        assert!(keys.iter().all(is_expected), "{keys:?}");
         let not_read = (&report.skipped, &report.left_out);
         assert_eq!(not_read, (&vec![], &vec![]));
         report
@@ -322,14 +328,15 @@ impl UnderLoad {
     }
 
     /// The old tables are dropped, and from now on [protect] holds.
-    fn plaintext_goes(&self, server: &Server, proxy: &Proxy) {
+    fn plaintext_goes(&self, server: &Server, proxy: &Proxy, commands: &[String]) {
         let mut root = server.connect();
         let old = root.text(
             "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'app' \
              AND TABLE_NAME LIKE '%\\_onionskin\\_old'",
         );
         let old = old.expect("a list");
-        assert!(!old.is_empty());
+        let migrated = commands.iter().filter(|c| c.starts_with("onionskin "));
+        assert_eq!(old.lines().count(), migrated.count());
         for table in old.lines() {
             root.must(&format!("DROP TABLE app.{table}"));
         }

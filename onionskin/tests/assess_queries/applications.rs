@@ -20,6 +20,8 @@ pub struct Application {
     pub policy: &'static [&'static str],
     /// How many of its statements read a whole table under any policy.
     pub wide: usize,
+    /// Tables that get a key by which `migrate` finds their rows.
+    pub keys_added: usize,
     /// Statements that are not carried while one of their tables is protected, and the other one
     /// not yet.
     pub between: &'static [&'static str],
@@ -410,6 +412,7 @@ pub const ACCOUNTS: Application = Application {
     ],
     // the search, its count, and the list in the order of names
     wide: 3,
+    keys_added: 1,
     between: &[],
 };
 
@@ -455,6 +458,7 @@ pub const BENCHMARK: Application = Application {
         "pad = []",
     ],
     wide: 0,
+    keys_added: 0,
     between: &[],
 };
 
@@ -518,6 +522,7 @@ pub const SHOP: Application = Application {
         "note = []",
     ],
     wide: 0,
+    keys_added: 0,
     // A token cannot be compared with a value.
     between: &[
         "SELECT o.id, o.total FROM orders o JOIN customers c ON c.email = o.customer_email WHERE c.id = ?",

@@ -18,13 +18,15 @@ use super::{
 pub enum TypeClass {
     /// CHAR, VARCHAR, TEXT, ENUM, INET6.
     Text,
-    /// Whole numbers.
+    /// Whole numbers, and years.
     Whole,
+    /// FLOAT and DOUBLE: looked at by name alone.
+    Fraction,
     /// DATE, DATETIME, TIMESTAMP.
     Date,
     /// JSON, or text that is.
     Json,
-    /// Fractions, times, bits, spatial types, binary strings: looked at by name alone.
+    /// Times, bits, spatial types, binary strings: looked at by name alone.
     Other,
 }
 
@@ -34,7 +36,10 @@ impl TypeClass {
         match data_type.to_lowercase().as_str() {
             "char" | "varchar" | "tinytext" | "text" | "mediumtext" | "longtext" | "enum"
             | "set" | "inet4" | "inet6" | "uuid" => Self::Text,
-            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" => Self::Whole,
+            "tinyint" | "smallint" | "mediumint" | "int" | "bigint" | "decimal" | "year" => {
+                Self::Whole
+            }
+            "float" | "double" => Self::Fraction,
             "date" | "datetime" | "timestamp" => Self::Date,
             "json" => Self::Json,
             _ => Self::Other,
@@ -148,8 +153,7 @@ pub struct Judged {
 
 /// What the column holds, or nothing.
 pub fn judge(name: &str, class: TypeClass, tally: &Tally) -> Option<Judged> {
-    let said = words::said(name);
-    let said = said.filter(|(kind, _, entry)| fits(*kind, entry, class, tally));
+    let said = words::said(name, |kind, entry| fits(kind, entry, class, tally));
     let seen = seen(class, tally, said.map(|(kind, ..)| kind))
         // Firms and products are named after people.
         .filter(|seen| !(seen.kind == Kind::Name && words::is_of_thing(name)));
@@ -211,17 +215,18 @@ fn fits(kind: Kind, entry: &str, class: TypeClass, tally: &Tally) -> bool {
         (TypeClass::Whole, Kind::Trait) if words::is_yes_or_no(entry) => {
             mostly(tally.single_digits)
         }
-        // Names of places are texts.
-        (TypeClass::Whole, Kind::Place) if words::is_postcode(entry) => {
-            mostly(tally.postcode_digits)
-        }
-        (TypeClass::Whole | TypeClass::Other, Kind::Place) => words::is_coordinate(entry),
+        // Names of places are texts. `cap` is a number of many things, too.
+        (TypeClass::Whole, Kind::Place) if entry == "cap" => mostly(tally.postcode_digits),
+        (TypeClass::Whole, Kind::Place) if words::is_postcode(entry) => true,
+        (TypeClass::Whole | TypeClass::Fraction, Kind::Place) => words::is_coordinate(entry),
         (TypeClass::Whole, _) => matches!(
             kind,
             Kind::Card | Kind::National | Kind::Phone | Kind::Ip | Kind::Trait | Kind::Secret
         ),
-        (TypeClass::Other, Kind::Trait) => !words::is_yes_or_no(entry),
-        (TypeClass::Other, _) => matches!(kind, Kind::Secret | Kind::Ip),
+        (TypeClass::Fraction, _) => kind == Kind::Trait && !words::is_yes_or_no(entry),
+        (TypeClass::Other, _) => {
+            matches!(kind, Kind::Secret | Kind::Ip | Kind::Trait | Kind::Place)
+        }
     }
 }
 
@@ -566,9 +571,23 @@ mod tests {
         assert_eq!(of("cap", TypeClass::Whole, &numbers), likely);
         let seats = ["40", "65", "65", "47", "12", "40"];
         assert_eq!(of("cap", TypeClass::Whole, &seats), None);
-        assert_eq!(of("cap", TypeClass::Other, &[]), None);
+        assert_eq!(of("cap", TypeClass::Fraction, &[]), None);
         assert_eq!(of("city", TypeClass::Whole, &seats), None);
-        assert_eq!(of("latitude", TypeClass::Other, &[]), likely);
+        assert_eq!(of("city", TypeClass::Fraction, &[]), None);
+        let short = ["150", "283", "101", "558", "283", "150"];
+        assert_eq!(of("postcode", TypeClass::Whole, &short), likely);
+        // the word that fits the type counts
+        for (name, class) in [
+            ("latitude", TypeClass::Fraction),
+            ("city_latitude", TypeClass::Fraction),
+            ("city_zip", TypeClass::Whole),
+            ("city", TypeClass::Other),
+        ] {
+            assert_eq!(of(name, class, &[]), likely, "{name}");
+        }
+        let possible = Some((Kind::Place, Confidence::Possible));
+        assert_eq!(of("location", TypeClass::Other, &[]), possible);
+        assert_eq!(of("location_lat", TypeClass::Fraction, &[]), possible);
     }
 
     #[test]
@@ -578,9 +597,10 @@ mod tests {
         let counts = ["170", "312", "95", "204", "511", "78"];
         assert_eq!(of("female", TypeClass::Whole, &yes), likely);
         assert_eq!(of("female", TypeClass::Whole, &counts), None);
-        assert_eq!(of("Rural Female", TypeClass::Other, &[]), None);
+        assert_eq!(of("Rural Female", TypeClass::Fraction, &[]), None);
+        assert_eq!(of("married", TypeClass::of("bit"), &[]), likely);
         assert_eq!(of("marital", TypeClass::Whole, &yes), likely);
-        assert_eq!(of("hourly_wage", TypeClass::Other, &[]), likely);
+        assert_eq!(of("hourly_wage", TypeClass::Fraction, &[]), likely);
     }
 
     #[test]
@@ -590,6 +610,7 @@ mod tests {
         for name in ["birthYear", "year_of_birth", "Geburtsjahr"] {
             assert_eq!(of(name, TypeClass::Whole, &years), likely, "{name}");
         }
+        assert_eq!(of("birth_year", TypeClass::of("year"), &years), likely);
         let days = ["1", "12", "28", "30", "7", "19"];
         assert_eq!(of("birth_day", TypeClass::Whole, &days), likely);
         assert_eq!(of("born", TypeClass::Whole, &days), None);

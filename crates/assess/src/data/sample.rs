@@ -157,7 +157,8 @@ fn sample(
 ) -> Result<(), AssessError> {
     let mut asked: Vec<&mut Candidate<'_>> = candidates
         .iter_mut()
-        .filter(|c| c.class != TypeClass::Other && !c.auto_increment)
+        .filter(|c| !matches!(c.class, TypeClass::Fraction | TypeClass::Other))
+        .filter(|c| !c.auto_increment)
         .collect();
     if asked.len() > MAX_COLUMNS {
         report.left_out.push(format!(

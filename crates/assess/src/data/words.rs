@@ -261,8 +261,11 @@ pub(super) fn is_of_thing(name: &str) -> bool {
         .any(|word| OF_THINGS.contains(&word.as_str()))
 }
 
-/// What a name says, with the entry that says it.
-pub(super) fn said(name: &str) -> Option<(Kind, Weight, &'static str)> {
+/// What a name says, with the entry that says it: the best one of those that may be.
+pub(super) fn said(
+    name: &str,
+    may_be: impl Fn(Kind, &str) -> bool,
+) -> Option<(Kind, Weight, &'static str)> {
     let words = words(name);
     let spaced = format!(" {} ", words.join(" "));
     let has = |entry: &str| match entry.is_ascii() {
@@ -283,7 +286,7 @@ pub(super) fn said(name: &str) -> Option<(Kind, Weight, &'static str)> {
             // A longer entry knows more: `ip address` is no `address`.
             let length = |entry: &str| entry.chars().count() * if entry.is_ascii() { 1 } else { 4 };
             let is_better = best.is_none_or(|(_, b, e)| (*weight, length(entry)) > (b, length(e)));
-            if has(entry) && is_better {
+            if has(entry) && is_better && may_be(*kind, entry) {
                 best = Some((*kind, *weight, entry));
             }
         }
@@ -324,7 +327,7 @@ mod tests {
             ("plz", Kind::Place),
             ("phones", Kind::Phone),
         ] {
-            let said = said(name);
+            let said = said(name, |_, _| true);
             assert_eq!(
                 said.map(|s| (s.0, s.1)),
                 Some((kind, Weight::Strong)),
@@ -348,7 +351,7 @@ mod tests {
             "ship_date",
             "template",
         ] {
-            assert_eq!(said(name), None, "{name}");
+            assert_eq!(said(name, |_, _| true), None, "{name}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use onionskin_schema::{
-    Capabilities, SetMark, identifier, physical_definitions, split_foreign_keys,
+    Capabilities, SetMark, identifier, physical_definitions, same_name, split_foreign_keys,
 };
 
 use super::judge::{Choice, Judge};
@@ -112,7 +112,7 @@ fn by_table(choice: &Choice) -> BTreeMap<usize, Vec<(usize, &Capabilities)>> {
 /// Commands that protect tables that are there. Foreign keys over columns that are protected are
 /// dropped before, and added again afterwards: both of their sides have to change. Tables that
 /// others refer to come first. A migration finds rows by a key that stays plain: a table that will
-/// have none gets a column for it, which no application sees.
+/// have none gets one before.
 pub(super) fn commands(schema: &Schema, choice: &Choice) -> Vec<String> {
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for described in &schema.tables {
@@ -151,19 +151,7 @@ pub(super) fn commands(schema: &Schema, choice: &Choice) -> Vec<String> {
             })
             .collect();
         if !has_plain_key(&schema.tables[table], table, choice) {
-            let numbered = described.columns.iter().find(|c| c.auto_increment);
-            let addition = match numbered {
-                Some(column) => format!("UNIQUE KEY onionskin_key ({})", identifier(&column.name)),
-                None => {
-                    "COLUMN onionskin_key BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE INVISIBLE"
-                        .into()
-                }
-            };
-            commands.push(shown(&format!(
-                "ALTER TABLE {}.{} ADD {addition};",
-                identifier(&described.database),
-                identifier(&described.name)
-            )));
+            commands.push(shown(&key_before(&schema.tables[table])));
         }
         commands.push(shown(&format!(
             "onionskin migrate {} --encrypt {}",
@@ -173,6 +161,45 @@ pub(super) fn commands(schema: &Schema, choice: &Choice) -> Vec<String> {
     }
     commands.extend(after);
     commands
+}
+
+/// The statement that adds a key to a table that has none which stays plain: over its column with
+/// AUTO_INCREMENT, or over a new one that `SELECT *` leaves out. Where the server could not add it,
+/// or replicas might number the rows in another order, it is a comment that says so.
+fn key_before(described: &Described) -> String {
+    const NAME: &str = "onionskin_key";
+    let (table, definition) = (&described.table, &described.definition);
+    let name = format!(
+        "{}.{}",
+        identifier(&table.database),
+        identifier(&table.name)
+    );
+    let by_hand = |why| format!("-- {name} needs a key that stays plain, by hand: {why}");
+    let has_column = table.columns.iter().any(|c| same_name(&c.name, NAME));
+    if definition.is_empty() {
+        return by_hand("its definition is not visible");
+    }
+    if has_column || definition.contains(&format!("KEY `{NAME}`")) {
+        return by_hand("the name onionskin_key is taken");
+    }
+    if definition.contains("PARTITION BY") {
+        return by_hand("each unique key has to hold the columns that part it");
+    }
+    if let Some(numbered) = table.columns.iter().find(|c| c.auto_increment) {
+        let column = identifier(&numbered.name);
+        return format!("ALTER TABLE {name} ADD UNIQUE KEY {NAME} ({column});");
+    }
+    // its rows are numbered in the order of this key
+    let has_order = described
+        .unique
+        .iter()
+        .any(|key| key.iter().all(|column| !table.columns[*column].nullable));
+    match has_order {
+        true => format!(
+            "ALTER TABLE {name} ADD COLUMN {NAME} BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE INVISIBLE;"
+        ),
+        false => by_hand("it has no key at all, and replicas may number its rows otherwise"),
+    }
 }
 
 /// Whether a key will be left by which `migrate` finds the table's rows, before and afterwards.
@@ -284,6 +311,51 @@ mod tests {
         assert!(!has(&[&[0, 1]], &[1]));
         assert!(!has(&[], &[]));
         assert!(!has(&[&[2], &[3]], &[]));
+    }
+
+    #[test]
+    fn a_key_is_added_where_the_server_can_and_replicas_agree() {
+        let column = |name, extra| ColumnRow {
+            table_schema: "app",
+            table_name: "t",
+            column_name: name,
+            is_nullable: "NO",
+            data_type: "bigint",
+            column_type: "bigint",
+            extra,
+            ..ColumnRow::default()
+        };
+        let added = |name, extra, definition: &str, unique: &[&[usize]]| {
+            let rows = [column(name, extra)];
+            key_before(&Described {
+                table: Arc::new(tables_from_rows(rows, |_, _| true).remove(0)),
+                definition: definition.into(),
+                rows: 0,
+                keyed: BTreeSet::new(),
+                unique: unique.iter().map(|key| key.to_vec()).collect(),
+            })
+        };
+        let plain = "CREATE TABLE `t` (`id` bigint NOT NULL)";
+        assert_eq!(
+            added("id", "", plain, &[&[0]]),
+            "ALTER TABLE `app`.`t` ADD COLUMN onionskin_key BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE INVISIBLE;"
+        );
+        assert_eq!(
+            added("id", "auto_increment", plain, &[]),
+            "ALTER TABLE `app`.`t` ADD UNIQUE KEY onionskin_key (`id`);"
+        );
+        let parts = "CREATE TABLE `t` (`id` bigint NOT NULL)\n PARTITION BY HASH (`id`)";
+        let taken = "CREATE TABLE `t` (`id` bigint NOT NULL, KEY `onionskin_key` (`id`))";
+        for by_hand in [
+            added("id", "", plain, &[]),
+            added("id", "", parts, &[&[0]]),
+            added("id", "", taken, &[&[0]]),
+            added("Onionskin_Key", "", plain, &[&[0]]),
+            added("id", "", "", &[&[0]]),
+        ] {
+            let comment = "-- `app`.`t` needs a key that stays plain, by hand: ";
+            assert!(by_hand.starts_with(comment), "{by_hand}");
+        }
     }
 
     #[test]

@@ -8,16 +8,21 @@ use super::asked::Shape;
 use super::judge::{Choice, Judge, Verdict};
 use super::search::Search;
 
-/// Statements that are carried before and afterwards, and not between two commands: by their
-/// places, with what becomes of them then.
-pub(super) fn between(
-    judge: &Judge<'_>,
-    search: &Search<'_, '_>,
-    shapes: &[Shape],
-) -> BTreeMap<usize, Verdict> {
+/// What becomes of statements that are carried before and afterwards, and not between two commands.
+pub(super) struct Between {
+    /// By the places of the statements.
+    pub found: BTreeMap<usize, Verdict>,
+    /// How often the planner was asked.
+    pub asked: usize,
+}
+
+/// Looks at each statement over tables of which some are protected already. Sections about the
+/// others are left out: without `enforce` they change nothing for tables that are there in
+/// plaintext.
+pub(super) fn between(judge: &Judge<'_>, search: &Search<'_, '_>, shapes: &[Shape]) -> Between {
     let choice = search.choice();
     let order = advice::order(judge.schema, choice);
-    let mut found = BTreeMap::new();
+    let (mut found, mut asked) = (BTreeMap::new(), 0);
     for done in 1..order.len() {
         let (done, to_do) = order.split_at(done);
         let is_done = |table: &usize| done.contains(table);
@@ -34,11 +39,12 @@ pub(super) fn between(
             if !is_between || found.contains_key(&at) {
                 continue;
             }
+            asked += 1;
             let verdict = judge.judge_in(shape, &view, &policy);
             if verdict.level() < search.verdicts()[at].level() {
                 found.insert(at, verdict);
             }
         }
     }
-    found
+    Between { found, asked }
 }

@@ -130,14 +130,14 @@ pub fn assess(request: &Request) -> Result<QueriesReport, AssessError> {
             .map(|(at, (shape, verdict))| {
                 let faster = faster.get(&at);
                 let faster = faster.map(|(addition, tier)| (in_words(&schema, *addition), *tier));
-                shape_report(shape, verdict, faster, between.get(&at))
+                shape_report(shape, verdict, faster, between.found.get(&at))
             })
             .collect(),
         policy,
         commands,
         skipped: asked.skipped().to_vec(),
         left_out,
-        asked: search.asked,
+        asked: search.asked + between.asked,
     };
     report.columns = columns_of(&judge, &search, &shapes, &needs);
     Ok(report)

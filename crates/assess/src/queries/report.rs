@@ -405,8 +405,12 @@ impl QueriesReport {
             sections.push(Section {
                 title: "Between the commands".into(),
                 prose: vec![
-                    "While one of their tables is protected already and the other one not yet, this becomes of these. With a scratch engine more of them run."
+                    "While some of their tables are protected already and others not yet, this becomes of these."
                         .into(),
+                    match self.engine {
+                        true => "They are carried before and afterwards.".into(),
+                        false => "They are carried before and afterwards. A scratch engine may carry them meanwhile.".into(),
+                    },
                 ],
                 grid: grid(&["count", "shape", "meanwhile"], between),
                 ..Section::default()
