@@ -333,7 +333,8 @@ fn time_is_told_by_where_it_was_spent(kind: Kind) {
     pair.protected.must("SELECT SLEEP(0.5)");
     scrape_behind(port, &before, 1);
     let slept = spent("server") - server;
-    assert!((0.5..1.5).contains(&slept), "{slept}");
+    // a thread that does not get on between sending and waiting has waited less
+    assert!((0.45..1.5).contains(&slept), "{slept}");
     assert!(spent("proxy") - proxy < 0.4, "{}", spent("proxy") - proxy);
     let before = scrape(port);
     pair.protected.must("SELECT UPPER(s) FROM t");
