@@ -14,6 +14,7 @@ on_both_servers!(
     variables_of_other_character_sets,
     strings_in_a_row,
     compound_statements,
+    a_text_that_is_forgotten_ends_mysqls_list,
 );
 
 const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) {eq, range}, age INT {eq, range}, wage DECIMAL(10,2) {}, \
@@ -21,6 +22,34 @@ const USER: &str = "CREATE TABLE user (id INT PRIMARY KEY AUTO_INCREMENT, name V
 const ROWS: &str = "INSERT INTO user (name, age, wage, born, note, city, seen) VALUES ('Alice', 31, 100.50, '1990-05-01', 'first', 'Bern', 1), \
      ('bob', 17, 2.25, '2008-01-31', NULL, 'Rome', 18446744073709551615), ('carol', 45, 7, NULL, 'last', NULL, 7)";
 const OPEN: &str = "CREATE TABLE open (id INT PRIMARY KEY, word VARCHAR(40)) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
+
+/// MySQL forgets what the last statement has warned of with DEALLOCATE PREPARE, MariaDB keeps it.
+fn a_text_that_is_forgotten_ends_mysqls_list(kind: Kind) {
+    const QUESTIONS: [&str; 4] = [
+        "SHOW WARNINGS",
+        "SELECT @@warning_count",
+        "SHOW COUNT(*) WARNINGS",
+        "SELECT @@error_count, ROW_COUNT(), FOUND_ROWS()",
+    ];
+    const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, d DATETIME, y YEAR {eq, range})";
+    let Some(mut pair) = Pair::with_engine(kind, TABLE) else {
+        return;
+    };
+    pair.run("INSERT INTO t VALUES (1, '2020-01-31 10:11:12', 1901)");
+    for end in ["DROP PREPARE one", "DEALLOCATE PREPARE one", "SET @x = 1"] {
+        for question in QUESTIONS {
+            pair.same("PREPARE one FROM 'SELECT y, id FROM t WHERE d < ?'");
+            pair.same("SET @p = 20201301");
+            pair.same("EXECUTE one USING @p");
+            pair.same(end);
+            let said = pair.same(question);
+            if question == "SHOW WARNINGS" {
+                let is_kept = said.contains("1292");
+                assert_eq!(is_kept, kind == Kind::MariaDb, "{end}: {said}");
+            }
+        }
+    }
+}
 
 fn stage(kind: Kind) -> Option<Pair> {
     let mut stage = Pair::start(kind, &[USER, OPEN])?;

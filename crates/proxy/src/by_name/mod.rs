@@ -126,6 +126,8 @@ impl Session {
             }
             ByName::Deallocate { name } => match self.statements.named.remove(name) {
                 Some(entry) if matches!(entry.place, Place::Proxy) => {
+                    // it ends MySQL's list of the statement before, and the server is not told
+                    self.diagnostics.hides_servers |= self.state.family == Family::MySql;
                     self.write_done(&Done::default())
                 }
                 Some(entry) if matches!(entry.place, Place::Nowhere) => {
