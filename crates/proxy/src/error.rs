@@ -8,7 +8,7 @@ use onionskin_value::{StoreError, ValueError};
 use onionskin_wire::WireError;
 use onionskin_wire::messages::ErrPacket;
 
-use crate::server_errors::{self, ROLLED_BACK, WRONG_MOMENT};
+use crate::server_errors::{self, KILLED, OUT_OF_TIME, ROLLED_BACK, WRONG_MOMENT};
 
 /// Whether a cell did not open, or was not sealed, which tables that were exchanged can cause.
 fn does_not_open(refusal: &Refusal) -> bool {
@@ -78,6 +78,11 @@ impl Failure {
     /// next, a question of the proxy's perhaps, and only once: the client has to hear it.
     pub fn ends_transaction(&self) -> bool {
         matches!(self, Failure::Server { code, .. } if ROLLED_BACK.contains(code))
+    }
+
+    /// Whether somebody has ended the statement, which could run as well as before.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self, Failure::Server { code, .. } if *code == KILLED || OUT_OF_TIME.contains(code))
     }
 
     pub fn refused(entry: &'static errors::Entry, about: impl Into<String>) -> Self {

@@ -814,12 +814,14 @@ impl Server {
         };
         let asked = self.put_shown(names)?;
         self.flush()?;
+        let mut done = Ok(());
         if let Some(question) = ahead {
             let known = self.changes.len();
-            match self.read_ok(question) {
-                Err(Failure::Server { .. }) => {}
-                done => drop(done?),
-            }
+            done = match self.read_ok(question) {
+                Err(failure) if failure.is_fatal() => return Err(failure),
+                // an error of the server's is said when the other answers have been read
+                answered => answered.map(drop),
+            };
             // the server may tell of a statement before it as well
             let told = self.changes.split_off(known);
             let all = SessionChanges(&told).flatten();
@@ -828,6 +830,7 @@ impl Server {
             }
         }
         let shown = self.read_shown(asked)?;
+        done?;
         (self.failed, self.told_state) = (failed, told_state);
         Ok(shown.into_iter().map(is_one).collect())
     }
@@ -859,7 +862,10 @@ impl Server {
                     Definition::Table(String::from_utf8_lossy(&text).into_owned())
                 }
                 Err(Failure::Server { code, .. }) if ABSENT.contains(&code) => Definition::Absent,
-                Err(failure) if failure.ends_transaction() => return Err(failure),
+                // a question that somebody has ended says nothing about the table
+                Err(failure) if failure.ends_transaction() || failure.is_interrupted() => {
+                    return Err(failure);
+                }
                 Err(Failure::Server { .. }) => Definition::Hidden,
                 Err(failure) => return Err(failure),
             });

@@ -10,7 +10,7 @@ use onionskin_wire::{StatusFlags, WireError};
 
 use crate::error::{Failure, Outcome};
 use crate::exchange::{Done, Question, Server};
-use crate::server_errors::ROLLED_BACK;
+use crate::server_errors::{KILLED, OUT_OF_TIME, ROLLED_BACK};
 use crate::session::Session;
 
 /// Begins a part.
@@ -21,10 +21,6 @@ pub(crate) const ROLLBACK: &[u8] = b"ROLLBACK AND NO CHAIN NO RELEASE";
 
 /// `ER_SP_DOES_NOT_EXIST`, of a savepoint.
 const NO_SAVEPOINT: u16 = 1305;
-/// `ER_QUERY_INTERRUPTED`
-const KILLED: u16 = 1317;
-/// The same on account of a limit: MariaDB's `max_statement_time`, MySQL's `max_execution_time`.
-const OUT_OF_TIME: [u16; 2] = [1969, 3024];
 /// `ER_LOCK_WAIT_TIMEOUT`
 const IN_VAIN: u16 = 1205;
 /// How often a statement that has to be done is tried, where others end it.
@@ -37,11 +33,6 @@ pub(crate) fn killed() -> Failure {
         state: *b"70100",
         message: b"Query execution was interrupted".to_vec(),
     }
-}
-
-/// Whether somebody has ended the statement, which could run as well as before.
-pub(crate) fn is_interrupted(failure: &Failure) -> bool {
-    matches!(failure, Failure::Server { code, .. } if *code == KILLED || OUT_OF_TIME.contains(code))
 }
 
 impl Session {
@@ -58,7 +49,7 @@ impl Session {
     /// nobody sees.
     pub(crate) fn keep_part(&mut self) -> Outcome<()> {
         match self.server.run(KEEP) {
-            Err(failure) if is_interrupted(&failure) => self.server.settle(),
+            Err(failure) if failure.is_interrupted() => self.server.settle(),
             kept => kept.map(|_| ()),
         }
     }
@@ -106,7 +97,7 @@ impl Server {
             self.settle()?;
             tries -= 1;
             match self.run(sql) {
-                Err(failure) if is_interrupted(&failure) && tries > 0 => {}
+                Err(failure) if failure.is_interrupted() && tries > 0 => {}
                 done => {
                     // of what the client's statements do
                     self.told_state = told_state;

@@ -6,6 +6,11 @@ use onionskin_value::Family;
 
 use crate::error::Failure;
 
+/// `ER_QUERY_INTERRUPTED`
+pub(crate) const KILLED: u16 = 1317;
+/// The same on account of a limit: MariaDB's `max_statement_time`, MySQL's `max_execution_time`.
+pub(crate) const OUT_OF_TIME: [u16; 2] = [1969, 3024];
+
 /// Errors with which a server has rolled the whole transaction back: a deadlock, a commit that
 /// failed, and what a replication plugin says in the place of a commit.
 pub(crate) const ROLLED_BACK: [u16; 4] = [1213, 1180, 3100, 3101];

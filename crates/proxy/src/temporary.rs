@@ -111,8 +111,9 @@ impl Session {
         }
         let generation = (Arc::clone(&self.account), self.account.generation());
         // what tells of the next one may have been turned off
-        let tracking = std::mem::take(&mut self.unseen.hears_less).then(|| self.tracking());
+        let tracking = self.unseen.hears_less.then(|| self.tracking());
         let shown = self.aside(|s| s.server.are_temporary(&meant, tracking.as_deref()))?;
+        self.unseen.hears_less = false;
         for (name, is_one) in meant.iter().zip(shown) {
             let is_known = self.names_temporary(std::slice::from_ref(name));
             let seen = match is_one {

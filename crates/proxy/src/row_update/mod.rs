@@ -28,7 +28,7 @@ use crate::bind::{Binder, PlainParameters, Values};
 use crate::catalog::KeyedPlan;
 use crate::error::{Failure, Outcome};
 use crate::exchange::{ALL_ROWS, Done, Question, Rows};
-use crate::part::{is_interrupted, killed};
+use crate::part::killed;
 use crate::session::{Session, hide_tokens};
 
 /// Rows written by one statement.
@@ -495,7 +495,7 @@ impl Session {
     pub(crate) fn keep_warnings(&mut self, count: u16) -> Outcome<()> {
         let mut rows = match self.server.rows(b"SHOW WARNINGS") {
             // what they are about is done
-            Err(failure) if is_interrupted(&failure) => {
+            Err(failure) if failure.is_interrupted() => {
                 self.server.settle()?;
                 self.diagnostics.is_lost = true;
                 return Ok(());
