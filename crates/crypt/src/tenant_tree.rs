@@ -186,3 +186,136 @@ impl Children {
         &halves[usize::from(right)]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const ROOT: [u8; 16] = *b"sixteen of them.";
+
+    fn tree() -> TenantTree {
+        TenantTree::new(ROOT)
+    }
+
+    fn id(path: u64) -> TenantId {
+        TenantId(path.to_be_bytes())
+    }
+
+    fn secret(tree: &TenantTree, path: u64) -> Option<[u8; 16]> {
+        tree.secret(id(path)).map(|secret| *secret.bytes())
+    }
+
+    fn forget_all(tree: &mut TenantTree, paths: &[u64]) {
+        for &path in paths {
+            tree.forget(id(path));
+        }
+    }
+
+    fn kept(tree: &TenantTree) -> Vec<(u64, u8, [u8; 16])> {
+        let node = |(&path, (depth, secret)): (&u64, &(u8, NodeSecret))| (path, *depth, ***secret);
+        tree.nodes.iter().map(node).collect()
+    }
+
+    /// Ids that are near to each other as well as far apart.
+    fn paths() -> impl Strategy<Value = Vec<u64>> {
+        let path = prop_oneof![
+            any::<u64>(),
+            0..8u64,
+            (0..8u64).prop_map(|low| u64::MAX - low)
+        ];
+        proptest::collection::vec(path, 0..12)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn only_what_is_forgotten_dies(forgotten in paths(), others in paths()) {
+            let (whole, mut tree) = (tree(), tree());
+            let mut gone = BTreeSet::new();
+            for &path in &forgotten {
+                prop_assert_eq!(tree.forget(id(path)), gone.insert(path));
+            }
+            let neighbours = forgotten.iter().flat_map(|path| [path ^ 1, path ^ 2, path ^ (1 << 63)]);
+            for path in others.iter().copied().chain(neighbours).chain(forgotten.iter().copied()) {
+                let is_gone = gone.contains(&path);
+                prop_assert_eq!(tree.is_forgotten(id(path)), is_gone);
+                let expected = secret(&whole, path).filter(|_| !is_gone);
+                prop_assert_eq!(secret(&tree, path), expected);
+            }
+        }
+
+        #[test]
+        fn the_order_of_forgetting_leaves_no_trace(mut forgotten in paths()) {
+            let (mut one, mut other) = (tree(), tree());
+            forget_all(&mut one, &forgotten);
+            forgotten.reverse();
+            forget_all(&mut other, &forgotten);
+            prop_assert_eq!(kept(&one), kept(&other));
+            // The secrets alone make the same tree again.
+            let ids: Vec<TenantId> = forgotten.iter().map(|&path| id(path)).collect();
+            let again = TenantTree::from_secrets(&ids, &one.secrets()).unwrap();
+            prop_assert_eq!(kept(&one), kept(&again));
+        }
+
+        /// No node that is kept lies on the way to a leaf that is forgotten, and each leaf that is
+        /// not forgotten lies below exactly one. From a node nothing can be computed but what lies
+        /// below it.
+        #[test]
+        fn nothing_on_the_way_to_a_forgotten_leaf_is_kept(forgotten in paths()) {
+            let mut tree = tree();
+            forget_all(&mut tree, &forgotten);
+            let gone: BTreeSet<u64> = forgotten.iter().copied().collect();
+            let mut leaves = gone.len() as u128;
+            for (start, depth, secret) in kept(&tree) {
+                prop_assert_eq!(start, prefix(start, depth));
+                for &path in &gone {
+                    prop_assert_ne!(prefix(path, depth), start);
+                    // Nor does the secret of one stand at another place.
+                    let mut node = ROOT;
+                    for depth in 0..DEPTH {
+                        prop_assert_ne!(node, secret);
+                        node = *Children::of(path, depth, &node).at(is_right(path, depth));
+                    }
+                    prop_assert_ne!(node, secret);
+                }
+                leaves += 1 << (DEPTH - depth);
+            }
+            prop_assert_eq!(leaves, 1 << 64);
+            prop_assert!(tree.nodes() <= 1.max(64 * gone.len()));
+        }
+    }
+
+    #[test]
+    fn all_of_a_small_subtree_can_go() {
+        let mut tree = tree();
+        for path in 0..16 {
+            assert!(tree.forget(id(path)));
+        }
+        assert_eq!(tree.nodes(), 60, "the way to the subtree");
+        assert!(!tree.forget(id(7)));
+        assert!(secret(&tree, 16).is_some());
+    }
+
+    #[test]
+    fn secrets_of_another_tree_are_refused() {
+        let mut tree = tree();
+        tree.forget(id(5));
+        let secrets = tree.secrets();
+        assert_eq!(secrets.len(), 64 * 16);
+        for (forgotten, secrets) in [
+            (&[][..], &secrets[..]),
+            (&[id(4), id(5)], &secrets),
+            (&[id(5)], &secrets[..63 * 16]),
+            (&[id(5)], &secrets[1..]),
+            (&[id(5)], &[]),
+        ] {
+            assert!(TenantTree::from_secrets(forgotten, secrets).is_none());
+        }
+        assert!(TenantTree::from_secrets(&[id(5)], &secrets).is_some());
+    }
+}
