@@ -58,6 +58,7 @@ mod mac;
 mod metadata;
 mod nonce;
 pub mod order_key;
+mod recent;
 pub mod recipient;
 mod seal_count;
 mod stream;

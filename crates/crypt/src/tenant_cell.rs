@@ -19,9 +19,8 @@
 //! key = HKDF-Expand(PRK, purpose ‖ 0x00, length)      purpose: "seal", and "nonce" in suite sm
 //! ```
 
-use std::{collections::HashMap, mem, sync::Arc};
+use std::sync::Arc;
 
-use parking_lot::RwLock;
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
@@ -29,6 +28,7 @@ use crate::{
     cell::{AAD_LABEL, CELL_HEADER_LEN, TENANT_ID_LEN, cell_header},
     cell_keys::{CellKeys, KeySource},
     derive::{ColumnSecrets, Purpose, Secret},
+    recent::Recent,
     tenant::TENANT_SECRET_LEN,
 };
 
@@ -36,8 +36,6 @@ const SALT: &[u8] = b"onionskin/1 tenant cells";
 const COLUMN_KEY_LEN: usize = 32;
 const HEADER_LEN: usize = CELL_HEADER_LEN + TENANT_ID_LEN;
 const AAD_LEN: usize = AAD_LABEL.len() + HEADER_LEN + 8;
-/// Tenants whose keys a cipher keeps. Those of a tenant take about a kilobyte.
-const KEPT_TENANTS: usize = 1024;
 
 /// Seals and opens the cells of one column under one data key, where these are those of tenants.
 pub(crate) struct TenantSealer {
@@ -46,7 +44,8 @@ pub(crate) struct TenantSealer {
     table: [u8; 8],
     column_key: Box<[u8; COLUMN_KEY_LEN]>,
     tenants: Option<Arc<dyn TenantSecrets>>,
-    recent: RwLock<Recent>,
+    /// About a kilobyte for each tenant.
+    recent: Recent<Arc<CellKeys>>,
 }
 
 impl TenantSealer {
@@ -60,13 +59,13 @@ impl TenantSealer {
             table: id.table,
             column_key,
             tenants: None,
-            recent: RwLock::default(),
+            recent: Recent::default(),
         }
     }
 
     pub(crate) fn set_tenants(&mut self, tenants: Arc<dyn TenantSecrets>) {
         self.tenants = Some(tenants);
-        self.recent = RwLock::default();
+        self.recent = Recent::default();
     }
 
     /// Appends the cell of `payload`, which the caller has charged.
@@ -112,10 +111,7 @@ impl TenantSealer {
 
     /// The keys of a tenant's cells.
     fn keys(&self, tenant: TenantId) -> Result<Arc<CellKeys>, NoKeys> {
-        if let Some(keys) = self.recent.read().young.get(&tenant) {
-            return Ok(Arc::clone(keys));
-        }
-        if let Some(keys) = self.recent.write().again(tenant) {
+        if let Some(keys) = self.recent.get(tenant) {
             return Ok(keys);
         }
         let tenants = self.tenants.as_ref().ok_or(NoKeys::NoTenants)?;
@@ -123,7 +119,7 @@ impl TenantSealer {
         let suite = self.header.format.suite();
         let source = OfTenant::new(suite, &self.column_key, &secret);
         let keys = Arc::new(CellKeys::derive(suite, &source));
-        self.recent.write().keep(tenant, Arc::clone(&keys));
+        self.recent.keep(tenant, Arc::clone(&keys));
         Ok(keys)
     }
 
@@ -150,12 +146,6 @@ impl TenantSealer {
         let aad = self.aad(&self.header_for(tenant));
         let keys = self.keys(tenant).ok().expect("a secret");
         keys.synthetic_nonce(fresh, &aad, payload)
-    }
-
-    #[cfg(test)]
-    fn kept(&self) -> usize {
-        let recent = self.recent.read();
-        recent.young.len() + recent.old.len()
     }
 }
 
@@ -209,33 +199,10 @@ impl KeySource for OfTenant {
     }
 }
 
-/// Keys of tenants that were used lately, in two halves. What is asked for of the old half moves
-/// to the young one; when that is full, the old half is dropped and the young one grows old.
-#[derive(Default)]
-struct Recent {
-    young: HashMap<TenantId, Arc<CellKeys>>,
-    old: HashMap<TenantId, Arc<CellKeys>>,
-}
-
-impl Recent {
-    fn again(&mut self, tenant: TenantId) -> Option<Arc<CellKeys>> {
-        let keys = self.old.remove(&tenant)?;
-        self.keep(tenant, Arc::clone(&keys));
-        Some(keys)
-    }
-
-    fn keep(&mut self, tenant: TenantId, keys: Arc<CellKeys>) {
-        if self.young.len() >= KEPT_TENANTS / 2 {
-            self.old = mem::take(&mut self.young);
-        }
-        self.young.insert(tenant, keys);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CellFormat, ColumnCipher, DataKey, TenantTree};
+    use crate::{CellFormat, ColumnCipher, DataKey, TenantTree, recent::KEPT_TENANTS};
 
     #[test]
     fn keys_of_few_tenants_are_kept() {
@@ -257,7 +224,7 @@ mod tests {
             sealer.keys(tenant(n)).unwrap();
             // Who is asked for again and again stays.
             assert!(Arc::ptr_eq(&favourite, &sealer.keys(tenant(0)).unwrap()));
-            assert!(sealer.kept() <= KEPT_TENANTS);
+            assert!(sealer.recent.kept() <= KEPT_TENANTS);
         }
         let last = sealer.keys(tenant(4999)).unwrap();
         assert!(Arc::ptr_eq(&last, &sealer.keys(tenant(4999)).unwrap()));

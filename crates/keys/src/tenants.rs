@@ -26,8 +26,8 @@
 //! it is the root alone. The file has no names. It grows by about a kilobyte with each forgotten
 //! tenant.
 //!
-//! A change writes the file anew and puts it in the old one's place when it has been read back. Then
-//! the bytes of the old file are written over, because they open what was forgotten.
+//! A change writes the file anew and puts it in the old one's place when it has been read back.
+//! Then the bytes of the old file are written over, because they open what was forgotten.
 
 use std::{
     collections::BTreeMap,
