@@ -1,6 +1,7 @@
 //! `onionskin tenants`: whose cells can be read, and who was forgotten.
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::{self, Read},
     path::{Path, PathBuf},
@@ -96,10 +97,10 @@ impl Named {
         if let Some(from) = &self.from {
             texts.extend(lines(from)?);
         }
-        let mut tenants: Vec<Tenant> = Vec::new();
+        let (mut tenants, mut seen) = (Vec::new(), BTreeSet::new());
         for text in texts {
             let tenant = tenant(&text, keys)?;
-            if tenants.iter().all(|other| other.id != tenant.id) {
+            if seen.insert(tenant.id) {
                 tenants.push(tenant);
             }
         }
@@ -342,9 +343,8 @@ impl Check {
         let named = self.named.tenants(&place.keys)?;
         let tenants = place.tenants()?;
         for Tenant { text, id } in named {
-            let when = tenants.forgotten().find(|(other, _)| *other == id);
-            match when {
-                Some((_, time)) => println!("{text}: tenant {id}, forgotten {}", moment(time)),
+            match tenants.forgotten_at(id) {
+                Some(time) => println!("{text}: tenant {id}, forgotten {}", moment(time)),
                 None => println!("{text}: tenant {id}, not forgotten"),
             }
         }

@@ -102,6 +102,11 @@ impl Tenants {
         self.forgotten.iter().map(|(&id, &time)| (id, time))
     }
 
+    /// When a tenant was forgotten, in seconds since 1970.
+    pub fn forgotten_at(&self, tenant: TenantId) -> Option<u64> {
+        self.forgotten.get(&tenant).copied()
+    }
+
     /// One more with each change of the file.
     pub fn generation(&self) -> u64 {
         self.generation
