@@ -307,6 +307,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn tenants_count_together() {
+        for suite in [Suite::Aes, Suite::Sm] {
+            let id = ColumnId {
+                table: [1; 8],
+                column: [2; 4],
+            };
+            let format = CellFormat::of_tenants(suite);
+            let cipher = ColumnCipher::new(format, 1, &DataKey::from_bytes([3; 32]), id, None)
+                .with_tenants(Arc::new(crate::TenantTree::new([4; 16])));
+            cipher.leave_units(2);
+            let mut out = Vec::new();
+            let mut seal = |tenant| cipher.seal_for(TenantId([tenant; 8]), b"value", &mut out);
+            assert_eq!(seal(1), Ok(()));
+            assert_eq!(seal(2), Ok(()));
+            assert_eq!(seal(1), Err(SealError::Exhausted));
+            assert_eq!(seal(3), Err(SealError::Exhausted));
+            assert_eq!(out.len(), 2 * format.sealed_len(5));
+        }
+    }
+
+    #[test]
     fn sealing_stops_at_the_bound() {
         for suite in [Suite::Aes, Suite::Sm] {
             let id = ColumnId {

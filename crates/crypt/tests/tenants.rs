@@ -218,6 +218,48 @@ fn the_file_of_tenants_opens_under_its_key_and_header_only() {
     }
 }
 
+#[test]
+fn many_threads_share_a_cipher() {
+    for suite in SUITES {
+        let (shared, alone) = (cipher(suite), cipher(suite));
+        std::thread::scope(|scope| {
+            for thread in 0..4u64 {
+                let (shared, alone) = (&shared, &alone);
+                scope.spawn(move || {
+                    // More tenants than are kept, and some that all threads use.
+                    for n in (0..600).map(|n| if n % 3 == 0 { n } else { n + 1000 * thread }) {
+                        let cell = sealed(shared, n, &n.to_be_bytes());
+                        assert_eq!(open(shared, &cell).unwrap(), n.to_be_bytes());
+                        if n % 50 == 0 {
+                            assert_eq!(open(alone, &cell).unwrap(), n.to_be_bytes());
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(shared.sealed_units(), 2400);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn opening_anything_never_panics(
+        body in proptest::collection::vec(any::<u8>(), 0..120),
+        kept in 0..27usize,
+    ) {
+        for suite in SUITES {
+            let cipher = cipher_of(suite, ID, &[1]);
+            let mut cell = sealed(&cipher, 2, b"");
+            cell.truncate(kept);
+            cell.extend_from_slice(&body);
+            prop_assert!(open(&cipher, &cell).is_err());
+            let _ = (cell_tenant(&cell), open(&cipher, &body));
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
