@@ -22,23 +22,16 @@
 
 use crate::{
     CellFormat, ColumnId, KeyId, OpenError, SealError, Suite, TenantId,
-    aead::TAG_LEN,
+    cell_format::{CELL_HEADER_LEN, CELL_OVERHEAD, TENANT_ID_LEN},
     cell_keys::{CellKeys, KeySource},
     derive::{ColumnSecrets, Purpose},
     nonce::NONCE_LEN,
 };
 
-/// Bytes before the nonce: version and suite, key id, column id.
-pub const CELL_HEADER_LEN: usize = 7;
-/// How much longer a cell is than its payload, where cells are not those of tenants. See
-/// [`CellFormat::overhead`].
-pub const CELL_OVERHEAD: usize = CELL_HEADER_LEN + NONCE_LEN + TAG_LEN;
 /// Longest payload that can be sealed: the largest packet of the MySQL protocol's
 /// `max_allowed_packet`, 1 GiB.
 pub const MAX_PAYLOAD_LEN: usize = 1 << 30;
 
-/// Bytes of a tenant's id.
-pub(crate) const TENANT_ID_LEN: usize = 8;
 pub(crate) const AAD_LABEL: &[u8; 16] = b"onionskin/1 cell";
 const AAD_LEN: usize = AAD_LABEL.len() + CELL_HEADER_LEN + 8;
 

@@ -1,9 +1,14 @@
 //! Which cells a column has: the suite, and the version of the format.
 
-use crate::{
-    Suite,
-    cell::{CELL_OVERHEAD, TENANT_ID_LEN},
-};
+use crate::{Suite, aead::TAG_LEN, nonce::NONCE_LEN};
+
+/// Bytes before the nonce: version and suite, key id, column id.
+pub const CELL_HEADER_LEN: usize = 7;
+/// How much longer a cell is than its payload, where cells are not those of tenants. See
+/// [`CellFormat::overhead`].
+pub const CELL_OVERHEAD: usize = CELL_HEADER_LEN + NONCE_LEN + TAG_LEN;
+/// Bytes of a tenant's id.
+pub(crate) const TENANT_ID_LEN: usize = 8;
 
 /// The version of cells of tenants, in every suite.
 const TENANTS_VERSION: u8 = 3;

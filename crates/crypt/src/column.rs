@@ -3,7 +3,8 @@
 use std::{fmt, ops::Deref, sync::Arc};
 
 use crate::{
-    CellFormat, CellHeader, DataKey, KeyId, OpenError, SealError, Suite, TenantId, TenantSecrets,
+    CellFormat, CellHeader, ColumnId, DataKey, KeyId, OpenError, SealError, Suite, TenantId,
+    TenantSecrets,
     block_prf::BlockPrf,
     cell::CellSealer,
     derive::{ColumnSecrets, Purpose},
@@ -13,17 +14,6 @@ use crate::{
     seal_count::SealCount,
     tenant_cell::TenantSealer,
 };
-
-/// The identity of a column: random bytes drawn when the table and the column are created.
-///
-/// It survives renaming. It is no secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ColumnId {
-    /// Drawn when the table is created.
-    pub table: [u8; 8],
-    /// Drawn when the column is created. Stands in the header of every cell.
-    pub column: [u8; 4],
-}
 
 /// Length of an equality token in bytes.
 pub const EQUALITY_TOKEN_LEN: usize = MAC_LEN;

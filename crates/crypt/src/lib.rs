@@ -47,6 +47,7 @@ mod cell;
 mod cell_format;
 mod cell_keys;
 mod column;
+mod column_id;
 pub mod dangerous_bytes;
 mod data_key;
 mod derive;
@@ -71,12 +72,10 @@ pub mod unauthenticated;
 #[cfg(test)]
 mod vectors;
 
-pub use cell::{
-    CELL_HEADER_LEN, CELL_OVERHEAD, CellHeader, MAX_PAYLOAD_LEN, cell_header, cell_tenant,
-    sealed_len,
-};
-pub use cell_format::CellFormat;
-pub use column::{ColumnCipher, ColumnId, EQUALITY_TOKEN_LEN, EqualityToken};
+pub use cell::{CellHeader, MAX_PAYLOAD_LEN, cell_header, cell_tenant, sealed_len};
+pub use cell_format::{CELL_HEADER_LEN, CELL_OVERHEAD, CellFormat};
+pub use column::{ColumnCipher, EQUALITY_TOKEN_LEN, EqualityToken};
+pub use column_id::ColumnId;
 pub use data_key::{DATA_KEY_LEN, DataKey};
 pub use error::{OpenError, SealError};
 pub use file_key::{FILE_KEY_LEN, FileKey};

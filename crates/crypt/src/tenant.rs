@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
-    DataKey, OpenError, SealError, TenantTree,
+    DataKey, OpenError, SealError,
     aead::{Aead, TAG_LEN},
     mac::MacKey,
     metadata::{expanded, mac_key},
@@ -64,12 +64,6 @@ impl fmt::Debug for TenantSecret {
 pub trait TenantSecrets: Send + Sync {
     /// The secret of a tenant; `None` if it was forgotten.
     fn secret(&self, tenant: TenantId) -> Option<TenantSecret>;
-}
-
-impl TenantSecrets for TenantTree {
-    fn secret(&self, tenant: TenantId) -> Option<TenantSecret> {
-        TenantTree::secret(self, tenant)
-    }
 }
 
 impl<T: TenantSecrets + ?Sized> TenantSecrets for Arc<T> {

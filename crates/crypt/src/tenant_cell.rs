@@ -25,7 +25,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
     CellHeader, ColumnId, OpenError, SealError, Suite, TenantId, TenantSecret, TenantSecrets,
-    cell::{AAD_LABEL, CELL_HEADER_LEN, TENANT_ID_LEN, cell_header},
+    cell::{AAD_LABEL, cell_header},
+    cell_format::{CELL_HEADER_LEN, TENANT_ID_LEN},
     cell_keys::{CellKeys, KeySource},
     derive::{ColumnSecrets, Purpose, Secret},
     recent::Recent,

@@ -26,7 +26,7 @@ use zeroize::{Zeroize, Zeroizing};
 use crate::{
     TenantId,
     recent::Recent,
-    tenant::{TENANT_SECRET_LEN, TenantSecret},
+    tenant::{TENANT_SECRET_LEN, TenantSecret, TenantSecrets},
 };
 
 const LABEL: &[u8; 23] = b"onionskin/1 tenant tree";
@@ -142,6 +142,12 @@ impl TenantTree {
             nodes: places.into_iter().zip(chunks).map(node).collect(),
             recent: Recent::default(),
         })
+    }
+}
+
+impl TenantSecrets for TenantTree {
+    fn secret(&self, tenant: TenantId) -> Option<TenantSecret> {
+        TenantTree::secret(self, tenant)
     }
 }
 
