@@ -25,7 +25,6 @@ use crate::{
     cell_format::{CELL_HEADER_LEN, CELL_OVERHEAD, TENANT_ID_LEN},
     cell_keys::{CellKeys, KeySource},
     derive::{ColumnSecrets, Purpose},
-    nonce::NONCE_LEN,
 };
 
 /// Longest payload that can be sealed: the largest packet of the MySQL protocol's
@@ -157,7 +156,7 @@ impl CellSealer {
     #[cfg(test)]
     pub(crate) fn seal_with_nonce(
         &self,
-        nonce: &[u8; NONCE_LEN],
+        nonce: &[u8; 12],
         payload: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), SealError> {
@@ -166,7 +165,7 @@ impl CellSealer {
     }
 
     #[cfg(test)]
-    pub(crate) fn synthetic_nonce(&self, fresh: &[u8; 16], payload: &[u8]) -> [u8; NONCE_LEN] {
+    pub(crate) fn synthetic_nonce(&self, fresh: &[u8; 16], payload: &[u8]) -> [u8; 12] {
         self.keys.synthetic_nonce(fresh, &self.aad, payload)
     }
 }
