@@ -121,6 +121,7 @@ struct Content {
     handover_seconds: Option<u32>,
     #[serde(default = "default_keys")]
     keys: String,
+    tenants: Option<String>,
     keys_provider: Option<ProviderName>,
     #[serde(default, deserialize_with = "some_time")]
     keys_retry_seconds: Option<Duration>,
@@ -223,7 +224,7 @@ pub struct ConfigFile {
     pub handover: Duration,
     /// All that stands in the file: names with their sections before them, and values.
     pub settings: BTreeMap<String, String>,
-    /// `keys`, `keys_provider`, `[provider]`
+    /// `keys`, `tenants`, `keys_provider`, `[provider]`
     pub keys: KeysSection,
     /// `proxy_networks`: balancers that tell where their clients are.
     pub proxy_networks: Vec<Network>,
@@ -319,7 +320,7 @@ impl ConfigFile {
             text,
         })?;
         let keys = KeysSection::new(
-            content.keys,
+            (content.keys, content.tenants),
             (content.keys_provider, content.provider),
             (content.keys_retry_seconds, content.keys_ttl_seconds),
         );

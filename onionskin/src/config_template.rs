@@ -55,6 +55,9 @@ backend = {backend}
 # The keys. Without this file nothing that was encrypted under it can ever be read: keep a copy in another place than the
 # copies of the data. Relative to this file.
 keys    = "file:keys.json"
+# The secrets of tenants, for columns with KEY BY: onionskin tenants init makes the file, onionskin tenants forget takes single
+# tenants out of it (docs/keys.md). Copies of it decide over forgetting. Relative to this file.
+# tenants = "file:tenants.keys"
 {KEYS_PROVIDER}# Ciphers for new columns: "aes" (AES-256-GCM-SIV, HMAC-SHA-256) or "sm" (SM4-GCM, HMAC-SM3).
 suite   = "aes"
 

@@ -86,6 +86,13 @@ impl Facts {
         let ids: Vec<String> = ids.collect();
         let (ids, active) = (ids.join(", "), keys.active_key());
         facts.set("data keys", &format!("{ids}; new columns under {active}"));
+        if let Some(tenants) = keys.tenants() {
+            let (forgotten, generation) = (tenants.forgotten().len(), tenants.generation());
+            facts.set(
+                "forgotten tenants",
+                &format!("{forgotten}; generation {generation}"),
+            );
+        }
         Ok(facts)
     }
 

@@ -42,6 +42,9 @@ pub enum CommandError {
     /// There is a file already, and it is not ours to overwrite.
     #[error("{} exists and is not overwritten: choose another folder with --dir, or remove it if nothing was written under its keys", .0.display())]
     Exists(PathBuf),
+    /// There is a tenants file already.
+    #[error("{} exists and is not overwritten: no value of a tenant could be read any more", .0.display())]
+    TenantsExist(PathBuf),
     /// A file or folder could not be made or read.
     #[error("{}: {source}", path.display())]
     File {
@@ -254,6 +257,7 @@ impl CommandError {
             | Self::Secret(_)
             | Self::Pins(_)
             | Self::Exists(_)
+            | Self::TenantsExist(_)
             | Self::KeysLost { .. }
             | Self::ListenAddress { .. }
             | Self::BackendAddress(_)

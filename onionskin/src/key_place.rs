@@ -135,8 +135,26 @@ impl KeyPlace {
         Ok(KeySet::root_of_file(&self.section.locator, &self.folder)?)
     }
 
-    /// Reads the keys. How the provider has answered is noted.
+    /// Reads the keys, and the secrets of tenants. How the provider has answered is noted.
     pub fn load(&self, patience: &Patience, state: &ProviderState) -> Result<KeySet, CommandError> {
+        let keys = self.load_noting(patience, state)?;
+        match &self.section.tenants {
+            Some(locator) => Ok(keys.load_tenants(locator, &self.folder)?),
+            None => Ok(keys),
+        }
+    }
+
+    /// Reads the keys alone: for what opens no cells.
+    pub fn load_data_keys(&self, patience: &Patience) -> Result<KeySet, CommandError> {
+        self.load_noting(patience, &ProviderState::default())
+    }
+
+    /// The same; how the provider has answered is noted.
+    pub fn load_noting(
+        &self,
+        patience: &Patience,
+        state: &ProviderState,
+    ) -> Result<KeySet, CommandError> {
         let opening = self.opening()?;
         self.patiently(patience, || {
             let loaded = KeySet::load_by(&self.section.locator, &self.folder, opening.access());
@@ -180,6 +198,14 @@ impl KeyPlace {
     /// What a change has left beside the file.
     pub fn leftover(&self) -> Option<Leftover> {
         KeySet::leftover(&self.section.locator, &self.folder)
+    }
+
+    /// What changes have left beside the tenants file.
+    fn tenants_leftovers(&self) -> Vec<PathBuf> {
+        let tenants = self.section.tenants.as_ref();
+        tenants.map_or_else(Vec::new, |locator| {
+            KeySet::tenants_leftovers(locator, &self.folder)
+        })
     }
 
     fn patiently<T>(
@@ -249,6 +275,9 @@ pub fn load_for_long(
     if let Some(leftover) = place.leftover() {
         tracing::warn!("{}", about_leftover(&leftover));
     }
+    for leftover in place.tenants_leftovers() {
+        tracing::warn!("{}", about_tenants_leftover(&leftover));
+    }
     Ok(keys)
 }
 
@@ -263,4 +292,21 @@ pub fn about_leftover(leftover: &Leftover) -> String {
          the key file beside it is whole",
         path = leftover.path.display()
     )
+}
+
+/// What to do about a file that a change of the tenants file has left.
+pub fn about_tenants_leftover(path: &Path) -> String {
+    let is_old = path.extension().is_some_and(|end| end == "old");
+    let shown = path.display();
+    match is_old {
+        // It may be the tenants file itself under a second name: nobody is told to destroy it.
+        true => format!(
+            "{shown} was left by a change of the tenants that was broken off, unless onionskin tenants runs now. It may open what was forgotten. \
+             Run the same onionskin tenants forget once more: it removes that file. Do not write over it by hand"
+        ),
+        false => format!(
+            "{shown} was left by a change of the tenants that was broken off, unless onionskin tenants runs now. \
+             Destroy it (shred -u {shown}); the tenants file beside it is whole"
+        ),
+    }
 }

@@ -30,6 +30,8 @@ mod proxy;
 mod roll;
 mod usage;
 
+pub use proxy::{Told, tell};
+
 /// The variable of a passphrase that is going to be.
 const NEW_PASSPHRASE: &str = "ONIONSKIN_NEW_PASSPHRASE";
 

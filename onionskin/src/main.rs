@@ -13,6 +13,7 @@
 //! | `service`, `control`, `sockets`, `notify` | what an operator has a running proxy do, and by which ways |
 //! | `admin` | the administration address: `/live`, `/ready`, `/metrics`, `/status` |
 //! | `keys` | the data keys and the passphrase of `keys.json` |
+//! | `tenants` | who was forgotten, of the tenants whose values have keys of their own |
 //! | `identity` | makes an identity, whose recipient backups are sealed to |
 //! | `seal`, `open`, `verify`, `backup`, `restore` | the commands of sealed streams |
 //! | `migrate` | changes a table while it is written |
@@ -89,6 +90,7 @@ mod start_check;
 mod status;
 mod stream_io;
 mod stream_keys;
+mod tenants;
 mod termination;
 mod tied;
 mod tls;
@@ -117,6 +119,7 @@ enum Command {
     Explain(explain::Explain),
     Demo(demo::Demo),
     Keys(keys::Keys),
+    Tenants(tenants::TenantsCommand),
     Identity(identity::NewIdentity),
     Seal(seal::Seal),
     Open(open::Open),
@@ -150,6 +153,7 @@ fn main() -> ExitCode {
         Command::Explain(explain) => explain.run(),
         Command::Demo(demo) => demo.run(),
         Command::Keys(keys) => keys.run(),
+        Command::Tenants(tenants) => tenants.run(),
         Command::Identity(identity) => identity.run(),
         Command::Seal(seal) => seal.run(),
         Command::Open(open) => open.run(),

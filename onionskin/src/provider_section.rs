@@ -27,6 +27,8 @@ const RETRY: Duration = Duration::from_secs(30);
 pub struct KeysSection {
     /// `keys`, as [`onionskin_keys::KeySet::load`] understands it.
     pub locator: String,
+    /// `tenants`, as [`onionskin_keys::KeySet::load_tenants`] understands it.
+    pub tenants: Option<String>,
     /// `keys_provider`
     pub provider: Option<ProviderName>,
     /// `[provider]`
@@ -42,6 +44,7 @@ impl KeysSection {
     pub fn of(locator: String) -> KeysSection {
         KeysSection {
             locator,
+            tenants: None,
             provider: None,
             sections: ProviderSections::default(),
             retry: RETRY,
@@ -51,7 +54,7 @@ impl KeysSection {
 
     /// As a configuration says. `Err`: what is wrong with it.
     pub fn new(
-        locator: String,
+        (locator, tenants): (String, Option<String>),
         (provider, sections): (Option<ProviderName>, ProviderSections),
         (retry, ttl): (Option<Duration>, Option<Duration>),
     ) -> Result<KeysSection, String> {
@@ -60,6 +63,7 @@ impl KeysSection {
             return Err("keys_retry_seconds and keys_ttl_seconds are about a provider, and keys_provider names none".into());
         }
         Ok(KeysSection {
+            tenants,
             provider,
             sections,
             retry: retry.unwrap_or(RETRY),

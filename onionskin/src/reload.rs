@@ -239,10 +239,13 @@ impl Reloader {
     /// Asks the provider of the root key once more, and keeps nothing of the answer.
     pub fn ask_provider(&self) -> Result<(), CommandError> {
         let place = self.kept.lock().place.clone();
-        let keys = place.load(&Patience::Once, self.keys_provider())?;
+        let keys = place.load_noting(&Patience::Once, self.keys_provider())?;
         match self.kept.lock().keys.difference(&keys) {
             KeyDifference::Foreign => Err(foreign_keys()),
-            KeyDifference::None | KeyDifference::Numbers => Ok(()),
+            // The tenants are no matter of the provider.
+            KeyDifference::None | KeyDifference::Numbers | KeyDifference::ForeignTenants(_) => {
+                Ok(())
+            }
         }
     }
 
@@ -300,8 +303,12 @@ impl Reloader {
 
     /// How it differs from what is in force, if it may be put there. Changes nothing.
     fn judge(&self, kept: &Kept, setup: &Setup) -> Result<Vec<Difference>, CommandError> {
-        if kept.keys.difference(&setup.config.keys) == KeyDifference::Foreign {
-            return Err(foreign_keys());
+        match kept.keys.difference(&setup.config.keys) {
+            KeyDifference::Foreign => return Err(foreign_keys()),
+            KeyDifference::ForeignTenants(why) => {
+                return Err(CommandError::Reload(why.to_string()));
+            }
+            KeyDifference::None | KeyDifference::Numbers => {}
         }
         let differences = kept.facts.to(&setup.facts);
         // the same keys may be in another file by now

@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use onionskin_backup::{Header, KeySource, StreamError, header::TO_RECIPIENTS};
 use onionskin_keys::{
-    Identity, KeySet, ProviderState, Recipient, RecipientError, StreamKey, Suite,
+    Identity, KeySet, Recipient, RecipientError, StreamKey, Suite,
     recipient_file::{parse_identities, read_identities, read_recipients},
     recipient_text::parse_recipient,
 };
@@ -78,7 +78,8 @@ impl KeyArguments {
 
     /// Reads them.
     pub fn load(&self) -> Result<Loaded, CommandError> {
-        let load = |place: KeyPlace| place.load(&Patience::AsConfigured, &ProviderState::default());
+        // A stream opens without the secrets of tenants: a backup may hold the only copy of them.
+        let load = |place: KeyPlace| place.load_data_keys(&Patience::AsConfigured);
         if let Some(keys) = &self.keys {
             return Ok(Loaded {
                 keys: load(KeyPlace::of_file(keys))?,

@@ -17,7 +17,7 @@ const LARGEST: &[(&str, usize)] = &[
     ("sm4", 6),
     ("wire", 3),
     ("value", 8),
-    ("crypt", 4),
+    ("crypt", 3),
     ("functions", 1),
     ("keys", 1),
     ("audit", 1),

@@ -16,33 +16,26 @@
 //! cells of other columns, and writers that hold an outdated schema, without knowing any key.
 //! Nothing binds a cell to its row: the server can exchange two cells of one column, or bring back
 //! an old one.
-
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use zeroize::Zeroize;
+//!
+//! Cells of tenants ([`CellFormat::of_tenants`]) have the tenant's id between the column id and the
+//! nonce; see `tenant_cell.rs`.
 
 use crate::{
-    CellFormat, ColumnId, KeyId, OpenError, SealError, Suite,
-    aead::{Aead, TAG_LEN},
-    derive::{ColumnSecrets, Purpose, hmac_sm3},
-    nonce::{NONCE_LEN, Nonces},
+    CellFormat, ColumnId, KeyId, OpenError, SealError, Suite, TenantId,
+    cell_format::{CELL_HEADER_LEN, CELL_OVERHEAD, TENANT_ID_LEN},
+    cell_keys::{CellKeys, KeySource},
+    derive::{ColumnSecrets, Purpose},
 };
 
-/// Bytes before the nonce: version and suite, key id, column id.
-pub const CELL_HEADER_LEN: usize = 7;
-/// How much longer a cell is than its payload.
-pub const CELL_OVERHEAD: usize = CELL_HEADER_LEN + NONCE_LEN + TAG_LEN;
 /// Longest payload that can be sealed: the largest packet of the MySQL protocol's
 /// `max_allowed_packet`, 1 GiB.
 pub const MAX_PAYLOAD_LEN: usize = 1 << 30;
 
-const BODY_START: usize = CELL_HEADER_LEN + NONCE_LEN;
-const AAD_LABEL: &[u8; 16] = b"onionskin/1 cell";
+pub(crate) const AAD_LABEL: &[u8; 16] = b"onionskin/1 cell";
 const AAD_LEN: usize = AAD_LABEL.len() + CELL_HEADER_LEN + 8;
-/// Payload bytes that one unit of [`Suite::seal_bound`] covers.
-const UNIT_SHIFT: u32 = 16;
 
-/// Length of the cell of a payload.
+/// Length of the cell of a payload, where cells are not those of tenants. See
+/// [`CellFormat::sealed_len`].
 pub const fn sealed_len(payload_len: usize) -> usize {
     payload_len.saturating_add(CELL_OVERHEAD)
 }
@@ -59,10 +52,29 @@ pub struct CellHeader {
 }
 
 impl CellHeader {
-    fn encode(&self) -> [u8; CELL_HEADER_LEN] {
+    pub(crate) fn encode(&self) -> [u8; CELL_HEADER_LEN] {
         let [k0, k1] = self.key_id.to_be_bytes();
         let [c0, c1, c2, c3] = self.column;
         [self.format.first_byte(), k0, k1, c0, c1, c2, c3]
+    }
+
+    /// Whether a cell with the header `other` may be one of the column whose new cells have this
+    /// header.
+    #[inline]
+    pub(crate) fn must_be_of_column(&self, other: &CellHeader) -> Result<(), OpenError> {
+        if other.format.suite() != self.format.suite() {
+            return Err(OpenError::OtherSuite(other.format.suite()));
+        }
+        if other.format.is_of_tenants() != self.format.is_of_tenants() {
+            return Err(OpenError::OtherVersion(other.format.version()));
+        }
+        if other.column != self.column {
+            return Err(OpenError::OtherColumn);
+        }
+        match other.key_id == self.key_id {
+            true => Ok(()),
+            false => Err(OpenError::OtherKey(other.key_id)),
+        }
     }
 }
 
@@ -79,6 +91,9 @@ pub fn cell_header(cell: &[u8]) -> Result<CellHeader, OpenError> {
         None if CellFormat::is_version(version) => OpenError::UnknownSuite(suite),
         _ => OpenError::UnknownVersion(version),
     })?;
+    if cell.len() < format.overhead() {
+        return Err(OpenError::TooShort);
+    }
     Ok(CellHeader {
         format,
         key_id: KeyId::from_be_bytes([k0, k1]),
@@ -86,42 +101,27 @@ pub fn cell_header(cell: &[u8]) -> Result<CellHeader, OpenError> {
     })
 }
 
-/// Seals and opens the cells of one column under one data key.
+/// The tenant that a cell names; `None` if it is not a cell of a tenant. Not authenticated until
+/// the cell opens.
+pub fn cell_tenant(cell: &[u8]) -> Option<TenantId> {
+    if !cell_header(cell).ok()?.format.is_of_tenants() {
+        return None;
+    }
+    let id = cell[CELL_HEADER_LEN..].first_chunk::<TENANT_ID_LEN>()?;
+    Some(TenantId(*id))
+}
+
+/// Seals and opens the cells of one column under one data key, where these are not those of
+/// tenants.
 pub(crate) struct CellSealer {
-    aead: Aead,
-    nonces: Nonces,
+    keys: CellKeys,
     header: CellHeader,
     header_bytes: [u8; CELL_HEADER_LEN],
     aad: [u8; AAD_LEN],
-    /// Units of [`Suite::seal_bound`] used so far by this process.
-    sealed_units: AtomicU64,
 }
 
 impl CellSealer {
-    pub(crate) fn new(
-        format: CellFormat,
-        key_id: KeyId,
-        id: &ColumnId,
-        secrets: &ColumnSecrets,
-    ) -> Self {
-        let (aead, nonces) = match format.suite() {
-            Suite::Aes => {
-                let aead = Aead::aes(&mut secrets.column_key(Purpose::Seal, id));
-                (aead, Nonces::Random)
-            }
-            Suite::Sm => {
-                let aead = Aead::sm(&mut secrets.column_key(Purpose::Seal, id));
-                let mut key: [u8; 32] = secrets.column_key(Purpose::Nonce, id);
-                let nonces = Nonces::Synthetic(Box::new(hmac_sm3(&key)));
-                key.zeroize();
-                (aead, nonces)
-            }
-        };
-        let header = CellHeader {
-            format,
-            key_id,
-            column: id.column,
-        };
+    pub(crate) fn new(header: CellHeader, id: &ColumnId, secrets: &ColumnSecrets) -> Self {
         let header_bytes = header.encode();
         let mut aad = [0; AAD_LEN];
         let (label, rest) = aad.split_at_mut(AAD_LABEL.len());
@@ -130,123 +130,54 @@ impl CellSealer {
         head.copy_from_slice(&header_bytes);
         table.copy_from_slice(&id.table);
         Self {
-            aead,
-            nonces,
+            keys: CellKeys::derive(header.format.suite(), &OfColumn { secrets, id }),
             header,
             header_bytes,
             aad,
-            sealed_units: AtomicU64::new(0),
         }
-    }
-
-    pub(crate) fn header(&self) -> &CellHeader {
-        &self.header
-    }
-
-    /// Counts the units that a payload costs, or refuses.
-    pub(crate) fn charge(&self, payload_len: usize) -> Result<(), SealError> {
-        if payload_len > MAX_PAYLOAD_LEN {
-            return Err(SealError::TooLong);
-        }
-        let units = 1 + (payload_len as u64 >> UNIT_SHIFT);
-        // Refused calls go on counting; at a billion a second the counter would wrap after five
-        // centuries.
-        let before = self.sealed_units.fetch_add(units, Ordering::Relaxed);
-        if before.saturating_add(units) > self.header.format.suite().seal_bound() {
-            return Err(SealError::Exhausted);
-        }
-        Ok(())
     }
 
     /// Appends the cell of `payload`, which the caller has charged.
     pub(crate) fn seal(&self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), SealError> {
-        let nonce = self.nonces.next(&self.aad, payload)?;
-        self.seal_with_nonce(&nonce, payload, out)
-    }
-
-    /// Appends the cell of `payload`. The caller has charged it and answers for the nonce.
-    pub(crate) fn seal_with_nonce(
-        &self,
-        nonce: &[u8; NONCE_LEN],
-        payload: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), SealError> {
-        let start = out.len();
-        out.reserve(sealed_len(payload.len()));
-        out.extend_from_slice(&self.header_bytes);
-        out.extend_from_slice(nonce);
-        out.extend_from_slice(payload);
-        match self
-            .aead
-            .seal_in_place(nonce, &self.aad, &mut out[start + BODY_START..])
-        {
-            Ok(tag) => {
-                out.extend_from_slice(&tag);
-                Ok(())
-            }
-            Err(error) => {
-                // The body may still be plaintext; it must not stay in a buffer bound for the
-                // server.
-                out[start..].zeroize();
-                out.truncate(start);
-                Err(error)
-            }
-        }
+        self.keys.seal(&self.header_bytes, &self.aad, payload, out)
     }
 
     /// Appends the payload of `cell`, or leaves `out` as it was.
     pub(crate) fn open(&self, cell: &[u8], out: &mut Vec<u8>) -> Result<(), OpenError> {
         let header = cell_header(cell)?;
-        let suite = header.format.suite();
-        if suite != self.header.format.suite() {
-            return Err(OpenError::OtherSuite(suite));
-        }
-        if header.column != self.header.column {
-            return Err(OpenError::OtherColumn);
-        }
-        if header.key_id != self.header.key_id {
-            return Err(OpenError::OtherKey(header.key_id));
-        }
-        let (body, tag) = cell
-            .get(CELL_HEADER_LEN..)
-            .and_then(|rest| rest.split_last_chunk::<TAG_LEN>())
-            .ok_or(OpenError::TooShort)?;
-        let (nonce, ciphertext) = body
-            .split_first_chunk::<NONCE_LEN>()
-            .ok_or(OpenError::TooShort)?;
-
+        self.header.must_be_of_column(&header)?;
         // All versions of a suite are sealed alike; the byte that tells them apart is
         // authenticated.
         let mut aad = self.aad;
         aad[AAD_LABEL.len()] = header.format.first_byte();
-        let start = out.len();
-        out.extend_from_slice(ciphertext);
-        self.aead
-            .open_in_place(nonce, &aad, &mut out[start..], tag)
-            .inspect_err(|_| out.truncate(start))
-    }
-
-    /// Units of [`Suite::seal_bound`] that were used.
-    pub(crate) fn sealed_units(&self) -> u64 {
-        self.sealed_units.load(Ordering::Relaxed)
-    }
-
-    /// Begins to count at `units`.
-    pub(crate) fn count_from(&mut self, units: u64) {
-        *self.sealed_units.get_mut() = units;
+        self.keys.open(&cell[CELL_HEADER_LEN..], &aad, out)
     }
 
     #[cfg(test)]
-    pub(crate) fn synthetic_nonce(&self, fresh: &[u8; 16], payload: &[u8]) -> [u8; NONCE_LEN] {
-        match &self.nonces {
-            Nonces::Synthetic(key) => crate::nonce::synthetic(key, fresh, &self.aad, payload),
-            Nonces::Random => panic!("the suite has random nonces"),
-        }
+    pub(crate) fn seal_with_nonce(
+        &self,
+        nonce: &[u8; 12],
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), SealError> {
+        self.keys
+            .seal_with_nonce(nonce, &self.header_bytes, &self.aad, payload, out)
     }
 
     #[cfg(test)]
-    pub(crate) fn leave_units(&self, units: u64) {
-        let bound = self.header.format.suite().seal_bound();
-        self.sealed_units.store(bound - units, Ordering::Relaxed);
+    pub(crate) fn synthetic_nonce(&self, fresh: &[u8; 16], payload: &[u8]) -> [u8; 12] {
+        self.keys.synthetic_nonce(fresh, &self.aad, payload)
+    }
+}
+
+/// The keys that a column has of its own.
+struct OfColumn<'a> {
+    secrets: &'a ColumnSecrets,
+    id: &'a ColumnId,
+}
+
+impl KeySource for OfColumn<'_> {
+    fn key<const N: usize>(&self, purpose: Purpose) -> [u8; N] {
+        self.secrets.column_key(purpose, self.id)
     }
 }

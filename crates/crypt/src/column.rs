@@ -1,27 +1,19 @@
 //! Everything that one column can do under one data key.
 
-use std::{fmt, ops::Deref};
+use std::{fmt, ops::Deref, sync::Arc};
 
 use crate::{
-    CellFormat, DataKey, KeyId, OpenError, SealError, Suite,
+    CellFormat, CellHeader, ColumnId, DataKey, KeyId, OpenError, SealError, Suite, TenantId,
+    TenantSecrets,
     block_prf::BlockPrf,
     cell::CellSealer,
     derive::{ColumnSecrets, Purpose},
     gram::{self, GRAM_LEN, GramToken},
     mac::{MAC_LEN, MacKey},
     order_key::OrderPrf,
+    seal_count::SealCount,
+    tenant_cell::TenantSealer,
 };
-
-/// The identity of a column: random bytes drawn when the table and the column are created.
-///
-/// It survives renaming. It is no secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ColumnId {
-    /// Drawn when the table is created.
-    pub table: [u8; 8],
-    /// Drawn when the column is created. Stands in the header of every cell.
-    pub column: [u8; 4],
-}
 
 /// Length of an equality token in bytes.
 pub const EQUALITY_TOKEN_LEN: usize = MAC_LEN;
@@ -64,10 +56,19 @@ pub struct ColumnCipher {
     id: ColumnId,
     /// Nothing is sealed under its data key any more.
     opens_only: bool,
-    sealer: CellSealer,
+    format: CellFormat,
+    key_id: KeyId,
+    count: SealCount,
+    cells: Cells,
     tokens: MacKey,
     order: OrderPrf,
     grams: BlockPrf,
+}
+
+/// The two kinds of cells.
+enum Cells {
+    Plain(CellSealer),
+    OfTenants(Box<TenantSealer>),
 }
 
 impl ColumnCipher {
@@ -76,8 +77,9 @@ impl ColumnCipher {
     /// With `join`, equality tokens and order keys are those of the group of that name instead of
     /// the column's own. Sealed cells and gram tokens are always the column's own.
     ///
-    /// New cells have this format; those of every version of its suite open. A column that exists
-    /// has the format of its metadata: another is refused by the table's CHECK constraint.
+    /// New cells have this format; those of every version of its suite open, but for cells of
+    /// tenants, which open where the format is theirs and nowhere else. A column that exists has
+    /// the format of its metadata: another is refused by the table's CHECK constraint.
     pub fn new(
         format: impl Into<CellFormat>,
         key_id: KeyId,
@@ -88,7 +90,15 @@ impl ColumnCipher {
         let format = format.into();
         let suite = format.suite();
         let secrets = ColumnSecrets::new(suite, data_key);
-        let sealer = CellSealer::new(format, key_id, &id, &secrets);
+        let header = CellHeader {
+            format,
+            key_id,
+            column: id.column,
+        };
+        let cells = match format.is_of_tenants() {
+            false => Cells::Plain(CellSealer::new(header, &id, &secrets)),
+            true => Cells::OfTenants(Box::new(TenantSealer::new(header, &id, &secrets))),
+        };
         let tokens = MacKey::new(
             suite,
             &mut match join {
@@ -113,7 +123,10 @@ impl ColumnCipher {
         Self {
             id,
             opens_only: false,
-            sealer,
+            format,
+            key_id,
+            count: SealCount::default(),
+            cells,
             tokens,
             order,
             grams,
@@ -122,17 +135,17 @@ impl ColumnCipher {
 
     /// The suite of this cipher.
     pub fn suite(&self) -> Suite {
-        self.format().suite()
+        self.format.suite()
     }
 
     /// The format of new cells.
     pub fn format(&self) -> CellFormat {
-        self.sealer.header().format
+        self.format
     }
 
     /// The data key of this cipher.
     pub fn key_id(&self) -> KeyId {
-        self.sealer.header().key_id
+        self.key_id
     }
 
     /// The column of this cipher.
@@ -142,13 +155,13 @@ impl ColumnCipher {
 
     /// How much of [`Suite::seal_bound`] was used, for whoever makes the same cipher again.
     pub fn sealed_units(&self) -> u64 {
-        self.sealer.sealed_units()
+        self.count.units()
     }
 
     /// Lets the count begin at `units`: an earlier cipher for the same column has used them.
     #[must_use]
     pub fn having_sealed(mut self, units: u64) -> Self {
-        self.sealer.count_from(units);
+        self.count.count_from(units);
         self
     }
 
@@ -161,16 +174,50 @@ impl ColumnCipher {
         self
     }
 
-    /// Appends the sealed cell of `payload` to `out`: [`sealed_len`](crate::sealed_len) bytes,
-    /// different every time (unless the kernel's random bytes repeat, and the payload with them).
+    /// The same cipher with the secrets of tenants. One whose cells are not those of tenants stays
+    /// as it is.
+    #[must_use]
+    pub fn with_tenants(mut self, secrets: Arc<dyn TenantSecrets>) -> Self {
+        if let Cells::OfTenants(sealer) = &mut self.cells {
+            sealer.set_tenants(secrets);
+        }
+        self
+    }
+
+    /// Appends the sealed cell of `payload` to `out`: [`CellFormat::sealed_len`] bytes, different
+    /// every time (unless the kernel's random bytes repeat, and the payload with them).
     ///
     /// On error `out` is unchanged.
     pub fn seal(&self, payload: &[u8], out: &mut Vec<u8>) -> Result<(), SealError> {
         if self.opens_only {
             return Err(SealError::OpensOnly);
         }
-        self.sealer.charge(payload.len())?;
-        self.sealer.seal(payload, out)
+        let Cells::Plain(sealer) = &self.cells else {
+            return Err(SealError::NeedsTenant);
+        };
+        self.count.charge(self.format.suite(), payload.len())?;
+        sealer.seal(payload, out)
+    }
+
+    /// The same for a value of this tenant, where the column's cells are those of tenants
+    /// ([`CellFormat::of_tenants`]).
+    ///
+    /// The cell names the tenant, so that it opens by [`ColumnCipher::open`], until the tenant is
+    /// forgotten.
+    pub fn seal_for(
+        &self,
+        tenant: TenantId,
+        payload: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), SealError> {
+        if self.opens_only {
+            return Err(SealError::OpensOnly);
+        }
+        let Cells::OfTenants(sealer) = &self.cells else {
+            return Err(SealError::TakesNoTenant);
+        };
+        self.count.charge(self.format.suite(), payload.len())?;
+        sealer.seal(tenant, payload, out)
     }
 
     /// Appends the payload of `cell` to `out`, once everything about it is verified. On error `out`
@@ -178,7 +225,10 @@ impl ColumnCipher {
     ///
     /// [`OpenError::OtherKey`] means that the cell is to be opened with the cipher for that key id.
     pub fn open(&self, cell: &[u8], out: &mut Vec<u8>) -> Result<(), OpenError> {
-        self.sealer.open(cell, out)
+        match &self.cells {
+            Cells::Plain(sealer) => sealer.open(cell, out),
+            Cells::OfTenants(sealer) => sealer.open(cell, out),
+        }
     }
 
     /// The token of a value, given as what the column's collation compares: its weight string.
@@ -211,18 +261,24 @@ impl ColumnCipher {
     }
 
     #[cfg(test)]
-    pub(crate) fn seal_with_nonce(&self, nonce: &[u8; 12], payload: &[u8], out: &mut Vec<u8>) {
-        self.sealer.seal_with_nonce(nonce, payload, out).unwrap();
+    pub(crate) fn plain(&self) -> &CellSealer {
+        match &self.cells {
+            Cells::Plain(sealer) => sealer,
+            Cells::OfTenants(_) => panic!("cells of tenants"),
+        }
     }
 
     #[cfg(test)]
-    pub(crate) fn synthetic_nonce(&self, fresh: &[u8; 16], payload: &[u8]) -> [u8; 12] {
-        self.sealer.synthetic_nonce(fresh, payload)
+    pub(crate) fn of_tenants(&self) -> &TenantSealer {
+        match &self.cells {
+            Cells::Plain(_) => panic!("no cells of tenants"),
+            Cells::OfTenants(sealer) => sealer,
+        }
     }
 
     #[cfg(test)]
     pub(crate) fn leave_units(&self, units: u64) {
-        self.sealer.leave_units(units);
+        self.count.leave_units(self.format.suite(), units);
     }
 }
 
@@ -239,6 +295,27 @@ impl fmt::Debug for ColumnCipher {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tenants_count_together() {
+        for suite in [Suite::Aes, Suite::Sm] {
+            let id = ColumnId {
+                table: [1; 8],
+                column: [2; 4],
+            };
+            let format = CellFormat::of_tenants(suite);
+            let cipher = ColumnCipher::new(format, 1, &DataKey::from_bytes([3; 32]), id, None)
+                .with_tenants(Arc::new(crate::TenantTree::new([4; 16])));
+            cipher.leave_units(2);
+            let mut out = Vec::new();
+            let mut seal = |tenant| cipher.seal_for(TenantId([tenant; 8]), b"value", &mut out);
+            assert_eq!(seal(1), Ok(()));
+            assert_eq!(seal(2), Ok(()));
+            assert_eq!(seal(1), Err(SealError::Exhausted));
+            assert_eq!(seal(3), Err(SealError::Exhausted));
+            assert_eq!(out.len(), 2 * format.sealed_len(5));
+        }
+    }
 
     #[test]
     fn sealing_stops_at_the_bound() {

@@ -1,14 +1,14 @@
-//! Raw key bytes. **The only way in and out of a [`DataKey`] and an [`Identity`]; search for this
-//! name when reviewing.**
+//! Raw key bytes. **The only way in and out of a [`DataKey`], an [`Identity`] and a
+//! [`TenantTree`]; search for this name when reviewing.**
 //!
-//! Needed by key providers, which wrap and unwrap keys, by the text form of identities, and by
-//! nothing else. Bytes taken out here
-//! are no longer wiped by anyone but the caller.
+//! Needed by key providers, which wrap and unwrap keys, by the text form of identities, by the file
+//! of tenants, and by nothing else. Bytes taken out here are no longer wiped by anyone but the
+//! caller.
 
 use zeroize::Zeroizing;
 
 use crate::{
-    DATA_KEY_LEN, DataKey, FILE_KEY_LEN, FileKey, Identity, Suite,
+    DATA_KEY_LEN, DataKey, FILE_KEY_LEN, FileKey, Identity, Suite, TenantId, TenantTree,
     recipient::{IDENTITY_LEN, KeyBytesError},
 };
 
@@ -39,4 +39,16 @@ pub fn bytes_of_identity(identity: &Identity) -> Zeroizing<[u8; IDENTITY_LEN]> {
 /// programs needs it; streams draw theirs ([`FileKey::generate`]).
 pub fn file_key_from_bytes(bytes: [u8; FILE_KEY_LEN]) -> FileKey {
     FileKey::from_bytes(bytes)
+}
+
+/// Shows the secrets of the nodes of `tree`, 16 bytes each, as [`tree_from_secrets`] takes them.
+/// They are wiped when they are dropped.
+pub fn secrets_of_tree(tree: &TenantTree) -> Zeroizing<Vec<u8>> {
+    tree.secrets()
+}
+
+/// Makes the tree from which these tenants are forgotten, of the secrets of its nodes; `None` if it
+/// has not as many.
+pub fn tree_from_secrets(forgotten: &[TenantId], secrets: &[u8]) -> Option<TenantTree> {
+    TenantTree::from_secrets(forgotten, secrets)
 }

@@ -3,7 +3,7 @@
 //! ```text
 //! PRK  = HKDF-Extract(salt = "onionskin/1 column keys", IKM = data key)
 //! info = purpose ‖ 0x00 ‖ suite id ‖ scope
-//!        purpose: "seal", "nonce", "eq", "ord" or "gram"
+//!        purpose: "seal", "nonce", "tenant", "eq", "ord" or "gram"
 //!        scope:   0x00 ‖ table id (8) ‖ column id (4)      keys of one column
 //!                 0x01 ‖ name of the join group (UTF-8)    keys shared by the columns of a group
 //! key  = HKDF-Expand(PRK, info, length)
@@ -28,16 +28,19 @@ pub(crate) enum Purpose {
     Seal,
     /// Synthetic nonces of sealed cells, in suite `sm`.
     Nonce,
+    /// Cells of tenants: their keys are made of this one and the secret of the tenant.
+    Tenant,
     Equality,
     Order,
     Gram,
 }
 
 impl Purpose {
-    fn label(self) -> &'static [u8] {
+    pub(crate) fn label(self) -> &'static [u8] {
         match self {
             Purpose::Seal => b"seal\0",
             Purpose::Nonce => b"nonce\0",
+            Purpose::Tenant => b"tenant\0",
             Purpose::Equality => b"eq\0",
             Purpose::Order => b"ord\0",
             Purpose::Gram => b"gram\0",
@@ -182,6 +185,7 @@ mod tests {
             for purpose in [
                 Purpose::Seal,
                 Purpose::Nonce,
+                Purpose::Tenant,
                 Purpose::Equality,
                 Purpose::Order,
                 Purpose::Gram,

@@ -21,6 +21,12 @@
 //! - `eq` and `ord`: the same, or the name of a join group, so that all columns of a group share
 //!   their tokens and can be compared by the server.
 //!
+//! # Tenants
+//!
+//! Where a column is keyed by tenant ([`CellFormat::of_tenants`]), the key of a cell is made of the
+//! column's key and of a secret of the cell's tenant. The secrets are the leaves of a
+//! [`TenantTree`], from which single leaves can be taken away for good.
+//!
 //! # Suites
 //!
 //! [`Suite::Aes`]: AES-256-GCM-SIV, HMAC-SHA-256, AES-256 blocks, HKDF-SHA-256, all from aws-lc-rs.
@@ -39,7 +45,9 @@ mod aead;
 mod block_prf;
 mod cell;
 mod cell_format;
+mod cell_keys;
 mod column;
+mod column_id;
 pub mod dangerous_bytes;
 mod data_key;
 mod derive;
@@ -51,19 +59,23 @@ mod mac;
 mod metadata;
 mod nonce;
 pub mod order_key;
+mod recent;
 pub mod recipient;
+mod seal_count;
 mod stream;
 mod suite;
+mod tenant;
+mod tenant_cell;
+mod tenant_tree;
 pub mod unauthenticated;
 
 #[cfg(test)]
 mod vectors;
 
-pub use cell::{
-    CELL_HEADER_LEN, CELL_OVERHEAD, CellHeader, MAX_PAYLOAD_LEN, cell_header, sealed_len,
-};
-pub use cell_format::CellFormat;
-pub use column::{ColumnCipher, ColumnId, EQUALITY_TOKEN_LEN, EqualityToken};
+pub use cell::{CellHeader, MAX_PAYLOAD_LEN, cell_header, cell_tenant, sealed_len};
+pub use cell_format::{CELL_HEADER_LEN, CELL_OVERHEAD, CellFormat};
+pub use column::{ColumnCipher, EQUALITY_TOKEN_LEN, EqualityToken};
+pub use column_id::ColumnId;
 pub use data_key::{DATA_KEY_LEN, DataKey};
 pub use error::{OpenError, SealError};
 pub use file_key::{FILE_KEY_LEN, FileKey};
@@ -77,6 +89,8 @@ pub use stream::{
     StreamDigest, StreamKey,
 };
 pub use suite::{Suite, UnknownSuite};
+pub use tenant::{TenantFileKey, TenantId, TenantNames, TenantSecret, TenantSecrets};
+pub use tenant_tree::TenantTree;
 
 /// Number of a data key. It travels in every sealed cell, so that rotation never stops reads.
 pub type KeyId = u16;

@@ -48,14 +48,19 @@ impl MetadataKey {
 }
 
 /// The key of one use, derived from the data key of metadata.
-fn mac_key(data_key: &DataKey, info: &[u8]) -> MacKey {
+pub(crate) fn mac_key(data_key: &DataKey, info: &[u8]) -> MacKey {
+    MacKey::new(Suite::Aes, &mut expanded(data_key, info))
+}
+
+/// Its bytes, which the caller wipes.
+pub(crate) fn expanded(data_key: &DataKey, info: &[u8]) -> [u8; 32] {
     let mut key = [0; 32];
     hkdf::Salt::new(hkdf::HKDF_SHA256, SALT)
         .extract(data_key.bytes())
         .expand(&[info], hkdf::HKDF_SHA256)
         .and_then(|expanded| expanded.fill(&mut key))
         .expect("HKDF gives one hash");
-    MacKey::new(Suite::Aes, &mut key)
+    key
 }
 
 /// Seals the lines of the audit log. Derived from the data key of metadata, and no other key is of

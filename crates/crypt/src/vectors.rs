@@ -3,9 +3,14 @@
 //! `tests/vectors/generate.py` is an independent implementation that wrote these files. They change
 //! only with the format version.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use crate::{CellFormat, ColumnCipher, ColumnId, DataKey, MetadataKey, Suite};
+use aws_lc_rs::digest::{SHA256, digest};
+
+use crate::{
+    CellFormat, ColumnCipher, ColumnId, DataKey, MetadataKey, Suite, TenantId, TenantNames,
+    TenantTree, cell_tenant,
+};
 
 /// Bytes of hexadecimal text; white space between digits is ignored.
 pub(crate) fn hex(text: &str) -> Vec<u8> {
@@ -57,7 +62,9 @@ fn check(suite: Suite, text: &str) {
         let cipher = ColumnCipher::new(first, key_id, &data_key, id, join.as_deref());
         let mut out = Vec::new();
         if let Some(cell) = record.get("cell") {
-            cipher.seal_with_nonce(&array(&record, "nonce"), &record["payload"], &mut out);
+            let (nonce, payload) = (array(&record, "nonce"), &record["payload"]);
+            let sealer = cipher.plain();
+            sealer.seal_with_nonce(&nonce, payload, &mut out).unwrap();
             assert_eq!(&out, cell);
             out.clear();
             cipher.open(cell, &mut out).unwrap();
@@ -118,10 +125,12 @@ fn synthetic_nonces() {
         let format = CellFormat::from_numbers(Suite::Sm.id(), version).unwrap();
         let cipher = ColumnCipher::new(format, key_id, &data_key, id, None);
         let payload = &record["payload"];
-        let nonce = cipher.synthetic_nonce(&array(&record, "fresh"), payload);
+        let fresh = array(&record, "fresh");
+        let nonce = cipher.plain().synthetic_nonce(&fresh, payload);
         assert_eq!(nonce[..], record["nonce"]);
         let mut cell = Vec::new();
-        cipher.seal_with_nonce(&nonce, payload, &mut cell);
+        let sealer = cipher.plain();
+        sealer.seal_with_nonce(&nonce, payload, &mut cell).unwrap();
         assert_eq!(cell, record["cell"]);
         let mut out = Vec::new();
         for format in [1, 2].map(|version| CellFormat::from_numbers(Suite::Sm.id(), version)) {
@@ -145,4 +154,58 @@ fn metadata_tags() {
         let key = MetadataKey::new(&DataKey::from_bytes(array(&record, "data_key")));
         assert_eq!(key.tag(&record["bytes"]), array(&record, "tag"));
     }
+}
+
+#[test]
+fn tenants() {
+    let mut checked = [0; 4];
+    for record in records(include_str!("../tests/vectors/tenants.txt")) {
+        let tenant = TenantId(array(&record, "tenant"));
+        if let Some(space) = record.get("space") {
+            let names = TenantNames::new(&DataKey::from_bytes(array(&record, "metadata")));
+            let space = std::str::from_utf8(space).unwrap();
+            assert_eq!(names.id(space, &record["value"]), tenant);
+            checked[0] += 1;
+            continue;
+        }
+        let mut tree = TenantTree::new(array(&record, "root"));
+        if let Some(forgotten) = record.get("forgotten") {
+            assert_eq!(tree.secret(tenant).unwrap().bytes()[..], record["secret"]);
+            for id in forgotten.as_chunks().0 {
+                assert!(tree.forget(TenantId(*id)));
+            }
+            assert!(tree.secret(tenant).is_none());
+            let nodes = digest(&SHA256, &tree.secrets());
+            assert_eq!(nodes.as_ref(), record["nodes"]);
+            checked[1] += 1;
+            continue;
+        }
+        let [suite] = array(&record, "suite");
+        let suite = Suite::from_id(suite).unwrap();
+        let id = ColumnId {
+            table: array(&record, "table"),
+            column: array(&record, "column"),
+        };
+        let key_id = u16::from_be_bytes(array(&record, "key_id"));
+        let data_key = DataKey::from_bytes(array(&record, "data_key"));
+        let format = CellFormat::of_tenants(suite);
+        let cipher = ColumnCipher::new(format, key_id, &data_key, id, None);
+        let cipher = cipher.with_tenants(Arc::new(tree));
+        let (sealer, payload) = (cipher.of_tenants(), &record["payload"]);
+        let nonce = match suite {
+            Suite::Aes => array(&record, "nonce"),
+            Suite::Sm => sealer.synthetic_nonce(tenant, &array(&record, "fresh"), payload),
+        };
+        assert_eq!(nonce[..], record["nonce"]);
+        let (mut cell, mut out) = (Vec::new(), Vec::new());
+        sealer
+            .seal_with_nonce(tenant, &nonce, payload, &mut cell)
+            .unwrap();
+        assert_eq!(cell, record["cell"]);
+        assert_eq!(cell_tenant(&cell), Some(tenant));
+        cipher.open(&cell, &mut out).unwrap();
+        assert_eq!(&out, payload);
+        checked[1 + usize::from(suite.id())] += 1;
+    }
+    assert_eq!(checked, [4, 7, 6, 6]);
 }

@@ -121,6 +121,28 @@ pub enum KeyError {
         /// What has to be done before, or that it is too late.
         why: &'static str,
     },
+    /// Reading or writing the tenants file failed.
+    #[error("tenants file {}: {source}", path.display())]
+    TenantsIo {
+        /// The tenants file.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The setting is not of the form `file:PATH`.
+    #[error("the setting \"tenants\": expected \"file:PATH\"")]
+    TenantsPlace,
+    /// Not a tenants file of a version that this program knows.
+    #[error("the tenants file is malformed: {0}")]
+    TenantsMalformed(String),
+    /// The tenants file does not open.
+    #[error(
+        "the tenants file does not open: it was altered, or it belongs to another key file than the one that \"keys\" names"
+    )]
+    TenantsTampered,
+    /// The tenants file would be larger than programs read.
+    #[error("the tenants file holds as many forgotten tenants as it can")]
+    TenantsFull,
     /// All numbers of data keys are given out.
     #[error("the key file holds as many keys as there are numbers for")]
     Full,

@@ -46,7 +46,9 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use onionskin_crypt::{AuditKey, DataKey, KeyId, MetadataKey, dangerous_bytes};
+use onionskin_crypt::{
+    AuditKey, DataKey, KeyId, MetadataKey, TenantFileKey, TenantNames, dangerous_bytes,
+};
 use rand::CryptoRng;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -109,6 +111,10 @@ pub(crate) struct Keys {
     /// Of the definitions.
     pub metadata: MetadataKey,
     pub audit: AuditKey,
+    /// Makes the ids of tenants.
+    pub tenant_names: TenantNames,
+    /// Of the tenants file.
+    pub tenant_file: TenantFileKey,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -224,6 +230,8 @@ impl UnwrappedKeys {
             states,
             metadata: MetadataKey::new(&self.metadata.key),
             audit: AuditKey::new(&self.metadata.key),
+            tenant_names: TenantNames::new(&self.metadata.key),
+            tenant_file: TenantFileKey::new(&self.metadata.key),
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use onionskin_crypt::{
     AuditKey, CellFormat, ColumnCipher, ColumnId, DataKey, KeyId, MetadataKey, StreamKey, Suite,
-    fresh_bytes,
+    TenantFileKey, TenantId, TenantNames, TenantSecrets, fresh_bytes,
 };
 use parking_lot::RwLock;
 use rand::CryptoRng;
@@ -21,9 +21,11 @@ use crate::{
     key_state::KeyState,
     memory,
     new_file::{self, Leftover},
+    old_file::old_path,
     passphrase::PassphraseCost,
     private_file::Owner,
     root::RootAccess,
+    tenants::{self, Forgetting, Tenants},
 };
 
 /// Ciphers that are kept though nobody uses them. A cipher takes about two kilobytes.
@@ -98,6 +100,10 @@ pub struct KeySet {
     data_keys: BTreeMap<KeyId, DataKey>,
     metadata: MetadataKey,
     audit: Arc<AuditKey>,
+    tenant_names: TenantNames,
+    tenant_file: TenantFileKey,
+    /// The secrets of tenants, if the configuration names a file of them.
+    tenants: Option<Arc<Tenants>>,
     /// When the active data key was made, in seconds since 1970.
     active_since: u64,
     ciphers: RwLock<CipherCache>,
@@ -109,11 +115,34 @@ pub enum KeyDifference {
     /// They are the same.
     None,
     /// There are others beside them, or some are gone, or another is used for what is new, or not
-    /// as much may be done under one.
+    /// as much may be done under one; or more tenants are forgotten.
     Numbers,
     /// A key has become another one under the same number, or the file is of other keys altogether:
     /// nothing that was written could be read.
     Foreign,
+    /// What is wrong with the tenants file, whose keys are the right ones.
+    ForeignTenants(ForeignTenants),
+}
+
+/// Why a tenants file does not take the place of the one that a running program has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ForeignTenants {
+    /// There is none any more.
+    #[error(
+        "the configuration names no tenants file any more: values of tenants could not be read. The proxy needs a new start for that"
+    )]
+    Gone,
+    /// It was not made by changes of the same file.
+    #[error(
+        "the tenants file is another one than that which the proxy runs with: values of tenants could not be read"
+    )]
+    OtherFile,
+    /// It is an old copy, or that of another machine, where others were forgotten.
+    #[error(
+        "a tenant that is forgotten here is not forgotten in the tenants file: it is an old copy, or one from a machine where onionskin \
+         tenants forget was not run. Run it there with the same names, or copy the newer file"
+    )]
+    Returned,
 }
 
 impl KeySet {
@@ -127,9 +156,27 @@ impl KeySet {
         if !next.metadata.verify(PROBE, &tag) || next.data_keys.iter().any(is_other) {
             return KeyDifference::Foreign;
         }
+        let tenants = self.difference_of_tenants(next);
         match self.states == next.states {
-            true => KeyDifference::None,
-            false => KeyDifference::Numbers,
+            false if tenants == KeyDifference::None => KeyDifference::Numbers,
+            _ => tenants,
+        }
+    }
+
+    fn difference_of_tenants(&self, next: &KeySet) -> KeyDifference {
+        let (now, next) = match (&self.tenants, &next.tenants) {
+            (None, None) => return KeyDifference::None,
+            (None, Some(_)) => return KeyDifference::Numbers,
+            (Some(_), None) => return KeyDifference::ForeignTenants(ForeignTenants::Gone),
+            (Some(now), Some(next)) => (now, next),
+        };
+        if now.file_id() != next.file_id() {
+            return KeyDifference::ForeignTenants(ForeignTenants::OtherFile);
+        }
+        match (now.all_forgotten_in(next), next.all_forgotten_in(now)) {
+            (true, true) => KeyDifference::None,
+            (true, false) => KeyDifference::Numbers,
+            (false, _) => KeyDifference::ForeignTenants(ForeignTenants::Returned),
         }
     }
 
@@ -240,8 +287,76 @@ impl KeySet {
             data_keys: keys.data,
             metadata: keys.metadata,
             audit: Arc::new(keys.audit),
+            tenant_names: keys.tenant_names,
+            tenant_file: keys.tenant_file,
+            tenants: None,
             ciphers: RwLock::default(),
         })
+    }
+
+    /// The same keys with the tenants file that `locator` names: `file:PATH`, where a relative path
+    /// starts from the directory `base`. Whose the file may be is as with [`KeySet::load`].
+    pub fn load_tenants(mut self, locator: &str, base: &Path) -> Result<Self, KeyError> {
+        let path = tenants_path_of(locator, base)?;
+        let tenants = tenants::load(&path, &self.tenant_file, Owner::OursOrRoot)?;
+        self.tenants = Some(Arc::new(tenants));
+        self.ciphers = RwLock::default();
+        Ok(self)
+    }
+
+    /// The tenants file that `locator` names, for the command that changes it: root may read that
+    /// of another user.
+    pub fn tenants_of_file(&self, locator: &str, base: &Path) -> Result<Tenants, KeyError> {
+        let path = tenants_path_of(locator, base)?;
+        tenants::load(&path, &self.tenant_file, Owner::AnyForRoot)
+    }
+
+    /// Makes the tenants file that `locator` names, with secrets for all tenants that will ever be.
+    /// It has mode 0600 and is on disk when this returns. An existing file is never touched
+    /// ([`KeyError::Exists`]).
+    pub fn create_tenants_file(&self, locator: &str, base: &Path) -> Result<(), KeyError> {
+        tenants::create(&tenants_path_of(locator, base)?, &self.tenant_file)
+    }
+
+    /// Takes the secrets of these tenants out of the file that `locator` names, for good.
+    ///
+    /// The new file has the owner of the old one and mode 0600; it has been read back, and is on
+    /// disk, before it takes the old one's place in one step. Then the bytes of the old one are
+    /// written over. Programs that run keep the secrets that they have read.
+    pub fn forget_tenants(
+        &self,
+        locator: &str,
+        base: &Path,
+        tenants: &[TenantId],
+    ) -> Result<Forgetting, KeyError> {
+        let path = tenants_path_of(locator, base)?;
+        tenants::forget(&path, &self.tenant_file, tenants)
+    }
+
+    /// The file of a locator of tenants.
+    pub fn tenants_path_of(locator: &str, base: &Path) -> Result<PathBuf, KeyError> {
+        tenants_path_of(locator, base)
+    }
+
+    /// What changes of the tenants file that `locator` names have left beside it.
+    pub fn tenants_leftovers(locator: &str, base: &Path) -> Vec<PathBuf> {
+        let Ok(path) = tenants_path_of(locator, base) else {
+            return Vec::new();
+        };
+        let new = new_file::leftover(&path).map(|leftover| leftover.path);
+        let old = path.canonicalize().ok().map(|path| old_path(&path));
+        let old = old.filter(|old| old.symlink_metadata().is_ok());
+        new.into_iter().chain(old).collect()
+    }
+
+    /// The secrets of tenants, if there is a file of them.
+    pub fn tenants(&self) -> Option<&Arc<Tenants>> {
+        self.tenants.as_ref()
+    }
+
+    /// The id of the tenant whose name in this space is `value`. No file is needed for that.
+    pub fn tenant_id(&self, space: &str, value: &[u8]) -> TenantId {
+        self.tenant_names.id(space, value)
     }
 
     /// What a change of the key file that `locator` names has left beside it: another command is at
@@ -318,6 +433,10 @@ impl KeySet {
             true => cipher,
             false => cipher.opening_only(),
         };
+        let cipher = match &self.tenants {
+            Some(tenants) => cipher.with_tenants(Arc::clone(tenants) as Arc<dyn TenantSecrets>),
+            None => cipher,
+        };
         let cipher = Arc::new(cipher.having_sealed(cache.sealed(cells.suite())));
         cache
             .ciphers
@@ -374,6 +493,11 @@ fn path_of(locator: &str, base: &Path) -> Result<PathBuf, KeyError> {
         .filter(|path| !path.is_empty())
         .map(|path| base.join(path))
         .ok_or(KeyError::UnknownProvider)
+}
+
+/// The file of a locator of tenants.
+fn tenants_path_of(locator: &str, base: &Path) -> Result<PathBuf, KeyError> {
+    path_of(locator, base).map_err(|_| KeyError::TenantsPlace)
 }
 
 impl fmt::Debug for KeySet {

@@ -27,6 +27,10 @@
 //! The **metadata key**, which authenticates the schema comments, is wrapped on its own and derived
 //! from no data key, so that a rotation of data keys leaves old comments valid.
 //!
+//! **Tenants** are people or customers whose cells can be forgotten on their own. Their secrets are
+//! in a file beside the key file ([`tenants`]), which [`KeySet::load_tenants`] reads. A cipher of a
+//! column that is keyed by tenant gets them here.
+//!
 //! A **sealed stream** takes its keys from a data key, or from a passphrase alone
 //! ([`stream_key_from_passphrase`]). Or it is sealed to recipients, whose texts and files are here:
 //! [`recipient_text`], [`recipient_file`].
@@ -41,6 +45,7 @@ mod key_set;
 mod key_state;
 mod memory;
 mod new_file;
+mod old_file;
 mod passphrase;
 mod private_file;
 mod provider;
@@ -48,18 +53,21 @@ mod provider_state;
 pub mod recipient_file;
 pub mod recipient_text;
 mod root;
+pub mod tenants;
 
 #[cfg(test)]
 mod life_tests;
 #[cfg(test)]
 mod provider_tests;
 #[cfg(test)]
+mod tenants_tests;
+#[cfg(test)]
 mod tests;
 
 pub use error::KeyError;
 pub use keeper::RootKeeper;
 pub use key_file::{KeyChange, KeyEntry};
-pub use key_set::{KeyDifference, KeySet};
+pub use key_set::{ForeignTenants, KeyDifference, KeySet};
 pub use key_state::{KeyState, Rest};
 pub use new_file::Leftover;
 pub use passphrase::{PassphraseCost, stream_key_from_passphrase};
@@ -68,9 +76,10 @@ pub use provider::{KeyContext, KeyProvider, KeyPurpose, WrappedKey};
 pub use provider_state::{ProviderReport, ProviderState};
 pub use recipient_file::{MAX_RECIPIENTS, RecipientError};
 pub use root::RootAccess;
+pub use tenants::{Forgetting, Tenants};
 
 // What the interface of a key set speaks of.
 pub use onionskin_crypt::{
     AuditKey, ColumnCipher, ColumnId, DataKey, Identity, KeyId, MetadataKey, Recipient, StreamKey,
-    Suite, cell_header,
+    Suite, TenantId, cell_header,
 };

@@ -22,7 +22,7 @@ pub struct Leftover {
     pub is_open: bool,
 }
 
-/// Looks for a [`Leftover`] of the key file at `path`.
+/// Looks for a [`Leftover`] of the key file, or of the tenants file, at `path`.
 pub(crate) fn leftover(path: &Path) -> Option<Leftover> {
     let path = new_path(&fs::canonicalize(path).ok()?);
     fs::symlink_metadata(&path).ok()?;

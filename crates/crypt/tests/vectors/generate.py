@@ -99,7 +99,7 @@ def hkdf(suite, data_key, info, length, salt=b"onionskin/1 column keys"):
 
 def derived(suite, c, purpose, length):
     own = b"\0" + c["table"] + c["column"]
-    scope = own if purpose in ("seal", "nonce", "gram") or "join" not in c else b"\1" + c["join"]
+    scope = own if purpose in ("seal", "nonce", "tenant", "gram") or "join" not in c else b"\1" + c["join"]
     return hkdf(suite, c["data_key"], purpose.encode() + b"\0" + bytes([suite.number]) + scope, length)
 
 
@@ -125,6 +125,52 @@ def token(suite, c, weight):
 
 def metadata_tag(data_key, text):
     return mac(Aes, hkdf(Aes, data_key, b"comment", 32, b"onionskin/1 metadata"), text)[:16]
+
+
+def tenant_id(data_key, space, value):
+    name = b"onionskin/1 tenant" + len(space).to_bytes(4, "big") + space + value
+    return mac(Aes, hkdf(Aes, data_key, b"tenant names", 32, b"onionskin/1 metadata"), name)[:8]
+
+
+def tenant_node(root, path):
+    """The node that a string of bits leads to."""
+    node = root
+    for depth, bit in enumerate(path):
+        before = int(path[:depth].ljust(64, "0"), 2).to_bytes(8, "big")
+        both = hashlib.sha256(b"onionskin/1 tenant tree" + bytes([depth]) + before + node).digest()
+        node = both[16:] if bit == "1" else both[:16]
+    return node
+
+
+def bits(tenant):
+    return f"{int.from_bytes(tenant, 'big'):064b}"
+
+
+def kept_nodes(root, forgotten):
+    """The siblings of all nodes on the ways to the forgotten leaves that are on none of these ways."""
+    ways = {path[:n] for path in map(bits, forgotten) for n in range(65)}
+    kept = {way[:-1] + "10"[int(way[-1])] for way in ways if way} - ways
+    return b"".join(tenant_node(root, path) for path in sorted(kept))
+
+
+def tenant_cell(suite, c, nonce, payload):
+    header, aad = tenant_head(suite, c)
+    key = tenant_key(suite, c, b"seal", suite.seal_key)
+    return header + nonce + suite.seal(key, nonce, payload, aad)
+
+
+def tenant_head(suite, c):
+    header = bytes([3 << 4 | suite.number]) + c["key_id"] + c["column"] + c["tenant"]
+    return header, b"onionskin/1 cell" + header + c["table"]
+
+
+def tenant_key(suite, c, purpose, length):
+    both = derived(suite, c, "tenant", 32) + tenant_node(c["root"], bits(c["tenant"]))
+    return hkdf(suite, both, purpose + b"\0", length, b"onionskin/1 tenant cells")
+
+
+def tenant_nonce(suite, c, fresh, payload):
+    return mac(suite, tenant_key(suite, c, b"nonce", 32), fresh + tenant_head(suite, c)[1] + payload)[:12]
 
 
 def order_key(suite, c, value):
@@ -219,7 +265,41 @@ def write_metadata(name):
             print(f"tag = {tag.hex()}", file=file)
 
 
+def tenants():
+    """Ids of tenants, by names in which bytes could move from the space to the value."""
+    names = [(b"customers", b"1"), (b"customers", b"11"), (b"customers1", b"1"), (b"", b"")]
+    return [(space, value, tenant_id(bytes(range(64, 96)), space, value)) for space, value in names]
+
+
+def write_tenants(name):
+    root = bytes(range(0x30, 0x40))
+    with open(name, "w", encoding="ascii") as file:
+        print("# Written by generate.py. All values are hexadecimal.", file=file)
+        records = []
+        for space, value, tenant in tenants():
+            records.append(dict(metadata=bytes(range(64, 96)), space=space, value=value, tenant=tenant))
+        gone = []
+        for tenant in [t for _, _, t in tenants()] + [bytes(8), b"\xff" * 8, bytes(7) + b"\1"]:
+            secret = tenant_node(root, bits(tenant))
+            gone = sorted(gone + [tenant])
+            nodes = hashlib.sha256(kept_nodes(root, gone)).digest()
+            records.append(dict(root=root, tenant=tenant, secret=secret, forgotten=b"".join(gone), nodes=nodes))
+        for suite in (Aes, Sm):
+            for c in contexts():
+                for n, text in enumerate([b"", b"alice", bytes(range(200))]):
+                    c = dict(c, root=root, tenant=tenants()[n][2])
+                    fresh = bytes(range(16 * n, 16 * n + 16))
+                    nonce = fresh[:12] if suite is Aes else tenant_nonce(suite, c, fresh, text)
+                    record = dict(c, suite=bytes([suite.number]), fresh=fresh, nonce=nonce, payload=text)
+                    records.append(dict(record, cell=tenant_cell(suite, c, nonce, text)))
+        for record in records:
+            print(file=file)
+            for field, value in record.items():
+                print(f"{field} = {value.hex()}".rstrip(), file=file)
+
+
 self_test()
+write_tenants("tenants.txt")
 write_metadata("metadata.txt")
 write("aes.txt", Aes)
 write("sm.txt", Sm)

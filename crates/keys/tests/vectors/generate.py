@@ -90,3 +90,38 @@ ROOT = bytes(range(200, 232))
 write("clear.json", key_file({"clear": text(ROOT)}, ROOT))
 write("passphrase.json", key_file(under_passphrase(ROOT), ROOT))
 write("provider.json", key_file(by_provider(ROOT), ROOT, version=2))
+
+
+def tenants_key():
+    """From the metadata key of the key files above."""
+    return mac(mac(b"onionskin/1 metadata", b"\x4d" * 32), b"tenants file" + b"\1")
+
+
+def tenants_node(root, path):
+    node = root
+    for depth, bit in enumerate(path):
+        before = number(int(path[:depth].ljust(64, "0"), 2), 8)
+        both = hashlib.sha256(b"onionskin/1 tenant tree" + bytes([depth]) + before + node).digest()
+        node = both[16:] if bit == "1" else both[:16]
+    return node
+
+
+def tenants_file(root, forgotten):
+    """`forgotten` has ids and times."""
+    header = b"\x89ONTEN\r\n" + b"\1" + bytes(7) + bytes(range(16)) + number(3, 8)
+    ways = {f"{i:064b}"[:n] for i in forgotten for n in range(65)}
+    kept = ({way[:-1] + "10"[int(way[-1])] for way in ways if way} - ways) or {""}
+    content = number(len(forgotten), 8)
+    content += b"".join(number(i, 8) + number(time, 8) for i, time in sorted(forgotten.items()))
+    content += b"".join(tenants_node(root, path) for path in sorted(kept))
+    nonce = b"of a tenant."
+    return header + nonce + AESGCMSIV(tenants_key()).encrypt(nonce, content, header)
+
+
+def write_binary(name, content):
+    with open(name, "wb") as file:
+        file.write(content)
+
+
+write_binary("tenants_none.keys", tenants_file(b"root of tenants.", {}))
+write_binary("tenants_two.keys", tenants_file(b"root of tenants.", {0x0123456789ABCDEF: 1767225600, 7: 1798761600}))
