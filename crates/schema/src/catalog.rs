@@ -168,8 +168,15 @@ fn table_from(rows: &[ColumnRow<'_>], verify: impl Fn(&[u8], &[u8; 16]) -> bool)
                     if !column_ids.insert(metadata.column_id) {
                         damage.note(row.column_name, "has the id of another column");
                     }
-                    if !same_type(row, &cell_type(&metadata.sql_type)) {
+                    if !same_type(row, &cell_type(&metadata.sql_type, metadata.cell_version)) {
                         damage.note(row.column_name, "has another type than its definition says");
+                    }
+                    let tenant = metadata.capabilities.tenant.as_ref();
+                    if table
+                        .tenant()
+                        .is_some_and(|other| tenant.is_some_and(|t| t != other))
+                    {
+                        damage.note(row.column_name, "has another tenant than another column");
                     }
                     let original = renamed
                         .as_ref()

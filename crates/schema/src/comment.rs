@@ -46,6 +46,7 @@ use crate::{
     quote::{hex, unhex},
     set::SetMark,
     table::DefaultLiteral,
+    tenant::{KEY_BY, TENANT_CELLS, Tenant},
     type_facts::TypeFacts,
 };
 
@@ -342,6 +343,10 @@ pub fn decode(
     if without_grams && !capabilities.like {
         return Err(CommentError::Malformed);
     }
+    let has_tenant = capabilities.tenant.is_some();
+    if has_tenant != (cell_version == TENANT_CELLS) || capabilities.beside_tenant().is_some() {
+        return Err(CommentError::Malformed);
+    }
     if !flags.is_empty() || (on_update && time_fraction(&sql_type).is_none()) {
         return Err(CommentError::Malformed);
     }
@@ -418,12 +423,16 @@ impl Capabilities {
 fn capability_words(capabilities: &Capabilities) -> String {
     let of_group = |group: &String| format!("join={group}");
     // The group comes last and may hold any character, commas too.
+    let of_tenant = |tenant: &Tenant| format!("tenant={}={}", tenant.name, tenant.column);
     let searched = Capabilities {
         join: None,
+        tenant: None,
         ..capabilities.clone()
     };
     let mut words = searched.list();
+    // A column with a tenant is in no group.
     words.extend(capabilities.join.as_ref().map(of_group));
+    words.extend(capabilities.tenant.as_ref().map(of_tenant));
     words.join(",")
 }
 
@@ -434,6 +443,14 @@ fn parse_capability_words(text: &str) -> Option<Capabilities> {
         if let Some(group) = rest.strip_prefix("join=") {
             capabilities.join = Some(group.to_owned());
             break;
+        }
+        if let Some(tenant) = rest.strip_prefix("tenant=") {
+            let (name, column) = tenant.split_once('=')?;
+            capabilities.tenant = Some(Tenant::new(column, Some(name))?);
+            break;
+        }
+        if rest.starts_with(KEY_BY) {
+            return None;
         }
         let (word, next) = rest.split_once(',').unwrap_or((rest, ""));
         if !capabilities.take_word(word) {

@@ -13,12 +13,12 @@ use crate::{
     errors::SchemaError,
     key_actions::KeyActions,
     protection::{
-        Bits, CELL_OVERHEAD, Capabilities, GramForm, MAX_IDENTIFIER, PhysicalNames,
-        split_companion, split_enc,
+        Bits, Capabilities, GramForm, MAX_IDENTIFIER, PhysicalNames, split_companion, split_enc,
     },
     quote::{hex, identifier},
     set::SetMark,
     table::{Column, DefaultLiteral},
+    tenant::cell_overhead,
     type_facts::{data_type_of, is_long},
 };
 
@@ -223,6 +223,7 @@ pub fn possible(capabilities: &Capabilities, sql_type: &SqlType) -> Capabilities
             eq: bits.eq.filter(|_| eq),
             range: bits.range.filter(|_| range),
         },
+        tenant: capabilities.tenant.clone(),
     }
 }
 
@@ -246,6 +247,12 @@ fn check_capabilities(
         },
         capability,
     };
+    if let Some(capability) = capabilities.beside_tenant() {
+        return Err(SchemaError::BesideTenant {
+            column: name.to_owned(),
+            capability,
+        });
+    }
     let comparable = sql_type.is_comparable();
     if sql_type.is_enumerated() && capabilities.join.is_some() {
         // Between columns the servers compare the names of members, tokens are made of their
@@ -452,7 +459,7 @@ impl<'a> Layout<'a> {
         family: Family,
         tag: impl Fn(&[u8]) -> [u8; 16],
     ) -> Result<String, SchemaError> {
-        let cell = cell_type(&self.metadata.sql_type);
+        let cell = cell_type(&self.metadata.sql_type, self.metadata.cell_version);
         let default = match (self.filled(&self.names.enc), self.refused_default()) {
             (Some(filled), _) => filled,
             (None, Some(refused)) => format!(" DEFAULT {refused}"),
@@ -490,7 +497,8 @@ impl<'a> Layout<'a> {
     /// That default; the cell's type decides how it is written.
     fn refused_default(&self) -> Option<&'static str> {
         // Only as an expression may a BLOB have one on MySQL.
-        let is_short = cell_type(&self.metadata.sql_type).starts_with("VARBINARY");
+        let is_short =
+            cell_type(&self.metadata.sql_type, self.metadata.cell_version).starts_with("VARBINARY");
         self.has_refused_default()
             .then_some(if is_short { "''" } else { "('')" })
     }
@@ -573,9 +581,11 @@ impl<'a> Layout<'a> {
     /// MySQL takes only an expression whose type is boolean: CASE and IF are not.
     pub(crate) fn constraint_definition(&self) -> String {
         let enc = identifier(&self.names.enc);
-        let first_byte = self.metadata.cell_version << 4 | (self.metadata.suite & 0x0f);
+        let version = self.metadata.cell_version;
+        let first_byte = version << 4 | (self.metadata.suite & 0x0f);
+        let overhead = cell_overhead(version);
         let mut check = format!(
-            "LENGTH({enc}) >= {CELL_OVERHEAD} AND SUBSTR({enc}, 1, 1) = X'{first_byte:02x}' \
+            "LENGTH({enc}) >= {overhead} AND SUBSTR({enc}, 1, 1) = X'{first_byte:02x}' \
              AND SUBSTR({enc}, 4, 4) = X'{}'",
             hex(&self.metadata.column_id)
         );
@@ -608,9 +618,11 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// The physical type of a sealed column.
-pub(crate) fn cell_type(sql_type: &SqlType) -> String {
-    let length = sql_type.payload_max().saturating_add(CELL_OVERHEAD);
+/// The physical type of a sealed column whose cells have this version.
+pub(crate) fn cell_type(sql_type: &SqlType, version: u8) -> String {
+    let length = sql_type
+        .payload_max()
+        .saturating_add(cell_overhead(version));
     if length <= MAX_INLINE_CELL {
         format!("VARBINARY({length})")
     } else if length <= 0xffff {

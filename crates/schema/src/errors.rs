@@ -59,6 +59,16 @@ pub enum SchemaError {
         /// The column.
         column: String,
     },
+    /// A capability whose companions would still tell values of a tenant that is forgotten.
+    #[error(
+        "the protected column '{column}' has KEY BY and cannot have the capability {capability}"
+    )]
+    BesideTenant {
+        /// The column.
+        column: String,
+        /// The capability.
+        capability: &'static str,
+    },
     /// An index on a column that has no companion to build it on.
     #[error("an index on the protected column '{column}' needs the capability eq")]
     IndexWithoutCapability {
@@ -217,6 +227,12 @@ const COARSE_GROUP: ErrorEntry = entry(
     NOT_SUPPORTED.1,
     "leave out the number of bits, or the group",
 );
+const BESIDE_TENANT: ErrorEntry = entry(
+    "schema-beside-tenant",
+    NOT_SUPPORTED.0,
+    NOT_SUPPORTED.1,
+    "leave the capability out, or KEY BY: beside it a column can have eq at most",
+);
 const INDEX_WITHOUT_CAPABILITY: ErrorEntry = entry(
     "schema-index-without-capability",
     NOT_SUPPORTED.0,
@@ -290,6 +306,7 @@ pub const ERRORS: &[ErrorEntry] = &[
     UNSUPPORTED_TYPE,
     NOT_SEARCHABLE,
     COARSE_GROUP,
+    BESIDE_TENANT,
     INDEX_WITHOUT_CAPABILITY,
     NAME_TOO_LONG,
     RESERVED_NAME,
@@ -315,6 +332,7 @@ impl SchemaError {
             Self::UnsupportedType { .. } => &UNSUPPORTED_TYPE,
             Self::NotSearchable { .. } => &NOT_SEARCHABLE,
             Self::CoarseGroup { .. } => &COARSE_GROUP,
+            Self::BesideTenant { .. } => &BESIDE_TENANT,
             Self::IndexWithoutCapability { .. } => &INDEX_WITHOUT_CAPABILITY,
             Self::NameTooLong { .. } => &NAME_TOO_LONG,
             Self::ReservedName { .. } => &RESERVED_NAME,

@@ -67,6 +67,7 @@ mod show_create_view;
 mod surrogate;
 mod table;
 mod table_name;
+mod tenant;
 mod type_facts;
 
 pub use alias::Alias;
@@ -110,3 +111,4 @@ pub use show_create_view::{show_create_view, show_view_constants};
 pub use surrogate::Surrogate;
 pub use table::{Column, Default, DefaultLiteral, KeyRole, Table};
 pub use table_name::TableName;
+pub use tenant::{TENANT_CELLS, Tenant};

@@ -6,6 +6,7 @@ use crate::check::{Check, refused_cell};
 use crate::key_actions::KeyActions;
 use crate::quote::{hex, identifier};
 use crate::set::Whole;
+use crate::tenant::{KEY_BY, Tenant, cell_overhead};
 
 /// How much longer a sealed cell is than its payload: 1 byte version and suite, 2 key id, 4 column
 /// id, 12 nonce, 16 tag.
@@ -56,6 +57,9 @@ pub struct Capabilities {
     pub join: Option<String>,
     /// What of `eq` and `range` is less than all.
     pub bits: Bits,
+    /// Whose rows are, if cells of different tenants have different keys. It allows the server
+    /// nothing.
+    pub tenant: Option<Tenant>,
 }
 
 /// How the names of the groups begin that keys are in by themselves.
@@ -87,8 +91,13 @@ impl Capabilities {
     }
 
     /// Takes in a word of the configuration other than that of a group: `eq`, `eq:N`, `range`,
-    /// `range:N` or `like`. False if it is none, or a second word of one kind.
+    /// `range:N` or `like`; or `key_by:…`. False if it is none, or a second word of one kind.
     pub fn take_word(&mut self, word: &str) -> bool {
+        if let Some(tenant) = word.strip_prefix(KEY_BY) {
+            let is_first = self.tenant.is_none();
+            self.tenant = Tenant::parse(tenant);
+            return is_first && self.tenant.is_some();
+        }
         let (kind, bits) = match word.split_once(':') {
             None => (word, None),
             Some((kind, digits)) => match bits_of(digits) {
@@ -155,14 +164,20 @@ impl Capabilities {
             .saturating_mul(ORDER_KEY_BYTES_PER_BYTE)
     }
 
-    /// As they stand in `ENCRYPTED FOR (…)`.
-    pub fn words(&self) -> String {
-        self.listed(identifier).join(", ")
+    /// As a definition has them: ``ENCRYPTED FOR (eq) KEY BY `tenant_id` ``.
+    pub fn clause(&self) -> String {
+        let words = self.listed(identifier).join(", ");
+        match &self.tenant {
+            None => format!("ENCRYPTED FOR ({words})"),
+            Some(tenant) => format!("ENCRYPTED FOR ({words}) {}", tenant.clause()),
+        }
     }
 
     /// One by one, as the configuration and `onionskin migrate` take them.
     pub fn list(&self) -> Vec<String> {
-        self.listed(str::to_owned)
+        let mut words = self.listed(str::to_owned);
+        words.extend(self.tenant.as_ref().map(Tenant::word));
+        words
     }
 
     fn listed(&self, group: impl Fn(&str) -> String) -> Vec<String> {
@@ -190,6 +205,19 @@ impl Capabilities {
             && range <= shown(allowed.range, allowed.bits.range)
             && (!self.like || allowed.like)
             && (self.join.is_none() || self.join == allowed.join || self.joins_key() && allowed.eq)
+            && (allowed.tenant.is_none() || self.tenant == allowed.tenant)
+    }
+
+    /// What it has that no column with a tenant can have: an order key opens with the column's key,
+    /// and grams tell most of a text, whatever has become of the tenant's secret.
+    pub(crate) fn beside_tenant(&self) -> Option<&'static str> {
+        self.tenant.as_ref()?;
+        match (self.range, self.like, &self.join) {
+            (true, ..) => Some("range"),
+            (_, true, _) => Some("like"),
+            (.., Some(_)) => Some("join"),
+            _ => None,
+        }
     }
 
     /// Whether the server can search the column at all.
@@ -387,7 +415,7 @@ impl Protection {
     /// false: a cell that the server refuses.
     pub fn refused_cell(&self, violated: impl IntoIterator<Item = usize>, out: &mut Vec<u8>) {
         let first_byte = self.cell_version << 4 | (self.suite & 0x0f);
-        let length = CELL_OVERHEAD as usize;
+        let length = cell_overhead(self.cell_version) as usize;
         refused_cell(first_byte, self.column_id, length, violated, out);
     }
 }

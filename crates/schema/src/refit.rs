@@ -77,7 +77,7 @@ fn specifications(logical_sql: &str, columns: &[Named<'_>], family: Family) -> O
             if let Some((_, remade)) = ours(&first) {
                 met += 1;
                 let words = match remade {
-                    Remade::Protected(words) => format!(" ENCRYPTED FOR ({words})"),
+                    Remade::Protected(clause) => format!(" {clause}"),
                     Remade::Plaintext | Remade::Defined(_) => String::new(),
                 };
                 found.push(format!("DROP COLUMN {}", first.text()));
@@ -152,7 +152,10 @@ mod tests {
     fn columns_keep_their_place_and_their_keys() {
         let found = specifications(
             TABLE,
-            &[("a", Remade::Plaintext), ("B", Remade::Protected("eq"))],
+            &[
+                ("a", Remade::Plaintext),
+                ("B", Remade::Protected("ENCRYPTED FOR (eq)")),
+            ],
             Family::MariaDb,
         );
         let expected = [

@@ -76,7 +76,7 @@ pub(crate) fn logical(
                             if capabilities.joins_key() {
                                 capabilities.join = None;
                             }
-                            format!(" ENCRYPTED FOR ({})", capabilities.words())
+                            format!(" {}", capabilities.clause())
                         }
                         _ => String::new(),
                     };
@@ -582,6 +582,7 @@ mod tests {
             like: false,
             join: Some("people".into()),
             bits: Bits::default(),
+            tenant: None,
         };
         let column_id = [0x1a, 0x2b, 0, 0];
         Table {

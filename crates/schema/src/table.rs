@@ -7,6 +7,7 @@ use crate::base::Base;
 use crate::protection::{GramForm, Protection, TokenKind};
 use crate::set::Whole;
 use crate::surrogate::Surrogate;
+use crate::tenant::Tenant;
 
 /// A table as applications see it.
 #[derive(Clone, Debug, PartialEq)]
@@ -110,6 +111,12 @@ impl Table {
         self.columns
             .iter()
             .filter_map(|column| Some((column, column.protection.as_ref()?)))
+    }
+
+    /// Whose its rows are, if cells of different tenants have different keys.
+    pub fn tenant(&self) -> Option<&Tenant> {
+        let mut protected = self.protected_columns();
+        protected.find_map(|(_, p)| p.capabilities.tenant.as_ref())
     }
 
     /// The protected column to which a physical column belongs.

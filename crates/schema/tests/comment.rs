@@ -4,7 +4,7 @@ mod support;
 
 use onionskin_schema::{
     Bits, Capabilities, Check, CheckConstant, ColumnMetadata, CommentError, Comparison, Condition,
-    DefaultLiteral, SchemaError, SetMark,
+    DefaultLiteral, SchemaError, SetMark, TENANT_CELLS, Tenant,
     comment::{MAX_COMMENT, decode, encode},
     time_fraction,
 };
@@ -65,15 +65,25 @@ fn metadata() -> impl Strategy<Value = ColumnMetadata> {
         "[ -~]{0,60}".prop_map(|v| Some(DefaultLiteral::Value(v.into_bytes()))),
         "\\PC{1,60}".prop_map(|v| Some(DefaultLiteral::Expression(v))),
     ];
-    let capabilities = (any::<(bool, bool, bool)>(), prop::option::of("\\PC{1,20}")).prop_map(
+    let searched = (any::<(bool, bool, bool)>(), prop::option::of("\\PC{1,20}")).prop_map(
         |((eq, range, like), join)| Capabilities {
             eq,
             range,
             like,
             join,
             bits: Bits::default(),
+            tenant: None,
         },
     );
+    let of_tenants =
+        (any::<bool>(), "\\PC{1,20}", "[a-z0-9_]{1,32}").prop_map(|(eq, column, name)| {
+            Capabilities {
+                eq,
+                tenant: Tenant::new(&column, Some(&name)),
+                ..Capabilities::default()
+            }
+        });
+    let capabilities = prop_oneof![searched, of_tenants];
     (
         "[^\\x00`]{1,20}",
         sql_type(),
@@ -82,7 +92,7 @@ fn metadata() -> impl Strategy<Value = ColumnMetadata> {
         "[\\x00-\\u{ffef}]{0,40}",
         capabilities,
         any::<([u8; 4], [u8; 8], u16, u8)>(),
-        1..=15u8,
+        (1..=15u8).prop_filter("that of tenants", |v| *v != TENANT_CELLS),
         checks(),
     )
         .prop_map(
@@ -97,6 +107,10 @@ fn metadata() -> impl Strategy<Value = ColumnMetadata> {
                 cell_version,
                 checks,
             )| {
+                let cell_version = match capabilities.tenant {
+                    Some(_) => TENANT_CELLS,
+                    None => cell_version,
+                };
                 ColumnMetadata {
                     name,
                     sql_type,
@@ -193,6 +207,7 @@ fn sample() -> ColumnMetadata {
             like: false,
             join: Some("people".into()),
             bits: Bits::default(),
+            tenant: None,
         },
         without_grams: false,
         actions: Default::default(),
@@ -230,6 +245,35 @@ fn a_column_without_grams_says_so() {
     let text = text.replace("|like|", "||");
     let read = decode(&text, "email$enc", |_, _| true);
     assert_eq!(read, Err(CommentError::Malformed));
+}
+
+#[test]
+fn a_column_with_a_tenant_says_so() {
+    let metadata = ColumnMetadata {
+        capabilities: Capabilities {
+            eq: true,
+            tenant: Tenant::new("Of,who", Some("person")),
+            ..Capabilities::default()
+        },
+        cell_version: TENANT_CELLS,
+        ..sample()
+    };
+    let text = encode(&metadata, &SET, Family::MariaDb, |_| [0xab; 16]).expect("short enough");
+    assert!(text.contains("|1.3|eq,tenant=person=Of,who|"), "{text}");
+    // cells of tenants are in such columns, and in no others
+    for (from, to) in [
+        ("|1.3|", "|1|"),
+        ("|eq,tenant=person=Of,who|", "|eq|"),
+        ("|eq,tenant", "|range,tenant"),
+        ("|eq,tenant", "|like,tenant"),
+        ("=person=", "=Person="),
+        ("tenant=person=Of,who", "key_by:who"),
+    ] {
+        let other = text.replace(from, to);
+        assert_ne!(other, text);
+        let read = decode(&other, "email$enc", |_, _| true);
+        assert_eq!(read, Err(CommentError::Malformed), "{other}");
+    }
 }
 
 #[test]

@@ -166,6 +166,8 @@ fn capabilities_that_show_no_more() {
         ("eq:8 range:9", "range"),
         ("range:8", "range:9"),
         ("eq", "eq:8 like"),
+        ("key_by:who", "key_by:who"),
+        ("key_by:who", "eq"),
     ] {
         assert!(
             of(has).show_no_more_than(&of(allowed)),
@@ -183,6 +185,9 @@ fn capabilities_that_show_no_more() {
         ("range", "range:9"),
         ("range:10", "eq range:9"),
         ("eq range:9", "eq:32 range:9"),
+        ("", "key_by:who"),
+        ("key_by:who", "key_by:who=person"),
+        ("eq key_by:who", "key_by:who"),
     ] {
         assert!(
             !of(has).show_no_more_than(&of(allowed)),

@@ -47,6 +47,7 @@ fn put(text: &[Piece], out: &mut Vec<u8>) {
         match piece {
             Piece::Sql(sql) => out.extend_from_slice(sql),
             Piece::Literal(_) | Piece::Slot(_) | Piece::Present(_) => out.extend_from_slice(b" ? "),
+            Piece::Tenant { .. } => {}
             Piece::Indexed(inner) => put(inner, out),
             Piece::Rows { row, .. } => put(row, out),
         }

@@ -344,6 +344,7 @@ impl<'j, 's> Search<'j, 's> {
                 range: true,
                 like: self.judge.keeps_grams(),
                 join: None,
+                tenant: None,
             };
             let can = possible(&all, &template.sql_type);
             let tokens = has.eq || has.join.is_some();
