@@ -36,6 +36,7 @@ mod scope;
 mod scratch;
 mod statement;
 pub mod template;
+mod tenant;
 mod text;
 mod unknown;
 mod visit;

@@ -78,12 +78,16 @@ fn shown(capabilities: &Capabilities) -> String {
         like,
         join,
         bits,
+        tenant,
     } = capabilities;
+    let tenant: String = tenant.iter().map(|t| format!(", {}", t.clause())).collect();
     let bits = [("eq", bits.eq), ("range", bits.range)]
         .into_iter()
         .filter_map(|(word, bits)| Some(format!(", {word} bits: {}", bits?)));
     let bits: String = bits.collect();
-    format!("Capabilities {{ eq: {eq}, range: {range}, like: {like}, join: {join:?}{bits} }}")
+    format!(
+        "Capabilities {{ eq: {eq}, range: {range}, like: {like}, join: {join:?}{bits}{tenant} }}"
+    )
 }
 
 fn table(name: &str, columns: Vec<Column>) -> Arc<Table> {
@@ -252,6 +256,16 @@ fn fixture() -> Fixture {
                 column("n", "int(11)", None),
             ]
         }),
+        table(
+            "files",
+            vec![
+                column("id", "int(11)", None),
+                column("who", "int(11)", None),
+                column("title", "varchar(40)", Some(("eq key_by:who", 0x17))),
+                column("body", "text", Some(("key_by:who", 0x18))),
+                column("n", "int(11)", None),
+            ],
+        ),
         Arc::new(broken),
         view_of_one_table(),
     ])
@@ -330,6 +344,7 @@ fn text(pieces: &Text, plan: &Plan) -> String {
                 write!(out, "<{:?} {name} {}>", slot.purpose, source(slot.source)).unwrap();
             }
             Piece::Present(time) => write!(out, "<the time {time:?}>").unwrap(),
+            Piece::Tenant { value, .. } => write!(out, "<of {}>", text(value, plan)).unwrap(),
             Piece::Indexed(inner) => write!(out, "{{ {} }}", text(inner, plan)).unwrap(),
             Piece::Rows {
                 row,

@@ -15,6 +15,7 @@ use super::key_length::PlainPart;
 use super::key_parts::{Indexed, ProtectedPart};
 use super::options::Partitions;
 use super::reader::Reader;
+use super::tenant::{self, TenantColumn};
 use super::{DdlPiece, Pieces, Prefixed, Reference, schema_refusal};
 use crate::errors::{self, NotUnderstood, Refusal};
 use crate::planner::{Planned, identifier, refuse};
@@ -209,7 +210,36 @@ impl<'a> Body<'a> {
             onionskin_schema::check_protectable(column, self.r.request.settings.family)
                 .map_err(|e| schema_refusal(&e))?;
         }
+        self.check_tenant()
+    }
+
+    /// Refuses KEY BY of a column that cannot say whose a row is.
+    fn check_tenant(&self) -> Planned<()> {
+        let found = |name: &str| {
+            let element = self.column(name)?;
+            let tokens = || element.tokens.clone();
+            Some(TenantColumn {
+                is_protected: element.kind != ElementKind::Plain,
+                is_generated: Attributes::read(self.r, tokens()).generated.is_some(),
+                ty: plain_type(self.r, tokens(), &self.collation),
+            })
+        };
+        if let Some(said) = tenant::tenant(&self.columns, None, found)? {
+            for element in &self.elements {
+                tenant::check_element(self.r, element.tokens.clone(), said)?;
+            }
+        }
         Ok(())
+    }
+
+    /// The definition of a column.
+    fn column(&self, name: &str) -> Option<&Element> {
+        let mut columns = self.elements.iter().filter(|e| e.is_column());
+        columns.find(|e| {
+            let first = self.r.tokens.get(e.tokens.start);
+            let first = first.and_then(|t| identifier(self.r.sql(), t));
+            first.is_some_and(|n| same_name(&n, name))
+        })
     }
 
     /// Gives keys that a wildcard has protected a join group each, so that foreign keys can refer
@@ -444,13 +474,7 @@ impl<'a> Body<'a> {
                 ty: column.sql_type,
             }));
         }
-        let mut columns = self.elements.iter().filter(|e| e.is_column());
-        let column = columns.find(|e| {
-            let first = self.r.tokens.get(e.tokens.start);
-            let first = first.and_then(|t| identifier(self.r.sql(), t));
-            first.is_some_and(|n| n.eq_ignore_ascii_case(name))
-        });
-        let part = column.map(|e| PlainPart {
+        let part = self.column(name).map(|e| PlainPart {
             ty: plain_type(self.r, e.tokens.clone(), &self.collation),
             counts: Attributes::read(self.r, e.tokens.clone()).auto_increment,
         });

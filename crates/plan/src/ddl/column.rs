@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use onionskin_schema::{Capabilities, Check, DefaultLiteral, NewColumn, Surrogate, possible};
+use onionskin_schema::{
+    Capabilities, Check, DefaultLiteral, NewColumn, Surrogate, Tenant, possible,
+};
 use onionskin_value::{Family, Kind, SqlType, Warning};
 
 use super::attributes::Attributes;
@@ -581,7 +583,7 @@ fn refused(column: &str, what: &str) -> Refusal {
 }
 
 /// `ENCRYPTED FOR (eq, range, like, join:NAME)` in a column's definition; behind `eq` and `range` a
-/// number of bits may stand: `eq:12`.
+/// number of bits may stand: `eq:12`. Behind the parentheses may stand `KEY BY column [AS name]`.
 pub(super) struct Encrypted {
     pub(super) capabilities: Capabilities,
     /// The definition's tokens before it.
@@ -604,8 +606,18 @@ pub(super) fn take_encrypted(reader: &Reader, range: Range<usize>) -> Planned<Op
     let Some(words) = inner.parenthesized() else {
         return Err(bad_capabilities());
     };
+    let mut capabilities = capabilities(reader, words)?;
+    if inner.eat_words(&["key", "by"]) {
+        let column = inner.name().ok_or_else(bad_capabilities)?;
+        let name = match inner.eat("as") {
+            true => Some(inner.name().ok_or_else(bad_capabilities)?),
+            false => None,
+        };
+        let tenant = Tenant::new(&column, name.as_deref());
+        capabilities.tenant = Some(tenant.ok_or_else(bad_capabilities)?);
+    }
     Ok(Some(Encrypted {
-        capabilities: capabilities(reader, words)?,
+        capabilities,
         before: range.start..start,
         after: inner.at..range.end,
     }))
@@ -614,7 +626,7 @@ pub(super) fn take_encrypted(reader: &Reader, range: Range<usize>) -> Planned<Op
 fn bad_capabilities() -> Refusal {
     Refusal::new(
         &errors::DEFINITION,
-        "ENCRYPTED FOR (eq, eq:BITS, range, range:BITS, like, join:NAME)",
+        "ENCRYPTED FOR (eq, eq:BITS, range, range:BITS, like, join:NAME) [KEY BY COLUMN [AS NAME]]",
     )
 }
 

@@ -39,6 +39,7 @@ mod key_parts;
 mod options;
 mod reader;
 mod select;
+mod tenant;
 
 pub(crate) use alter::{added_keys, alter_table};
 pub(crate) use create::create_table;

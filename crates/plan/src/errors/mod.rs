@@ -174,6 +174,9 @@ table! {
     pub NO_TABLE = "OS1046", 1146, "42S02",
         "An enforced section of [protect] names a table, and there is none of this name.",
         "Make the table as the section says. If the name means something else in the statement, use another one; if the section's name is wrong, correct it.";
+    pub TENANT = "OS1047", 1235, "42000",
+        "A table's cells are sealed under keys of their rows' tenants (KEY BY), and the statement does not say whose a row is, or gives it another tenant.",
+        "Give new rows their tenant as a literal or a parameter of the column's own type, and set protected columns of rows that are there by UPDATE with literals or parameters. Another tenant takes DELETE and INSERT. docs/tenants.md";
     pub DAMAGED = "OS1101", 1105, "HY000",
         "The table's protection metadata is missing, changed or not authentic.",
         "Restore the table's definition (comments and columns) from a backup; check the keys.";
@@ -207,6 +210,12 @@ table! {
     pub KEY_AT_REST = "OS1111", 1105, "HY000",
         "The definition of a column, or a cell, names a data key that is read-only, retired or destroyed: nothing is sealed under it any more, and a key that is retired or destroyed opens nothing.",
         "If the table belongs under this key: onionskin keys read-only N takes a retired key back, and onionskin migrate TABLE --rotate moves the table to the active key. If it does not, somebody has brought an old definition back: restore the table.";
+    pub FORGOTTEN = "OS1112", 1105, "HY000",
+        "The row's tenant was forgotten: its secret is destroyed, nothing of it opens any more, and nothing is sealed for it.",
+        "Delete the tenant's rows, or leave them out by a condition on the tenant's column; forgotten = \"null\" shows such cells as NULL. A tenant that comes back needs another value of that column. docs/tenants.md";
+    pub NO_TENANTS = "OS1113", 1105, "HY000",
+        "Cells of a table are sealed under keys of their rows' tenants (KEY BY), and this proxy has no file of the tenants' secrets.",
+        "Name the file in the configuration, tenants = \"file:…\"; onionskin tenants init makes one.";
     pub MEMORY = "OS1201", 1038, "HY001",
         "The rows to be finished by the proxy exceed its memory bound.",
         "Narrow the statement with conditions or LIMIT.";

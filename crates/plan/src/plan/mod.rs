@@ -265,6 +265,14 @@ pub enum Piece {
     Slot(Slot),
     /// The statement's time, for a plain column.
     Present(PlainTime),
+    /// No text: the row whose cells follow is this tenant's.
+    Tenant {
+        /// A protected column of the table, whose definition says which column tells the tenant:
+        /// an index into [`Plan::columns`].
+        column: usize,
+        /// What the row gives that column; nothing if it leaves it out.
+        value: Text,
+    },
     /// The folded rows of an `INSERT`: `row` once for each, separated by commas. Literal
     /// indexes inside are relative to the row.
     Rows {
@@ -398,6 +406,8 @@ pub struct RowUpdate {
     pub single_row: Option<Text>,
     /// The key's physical columns, quoted; the first columns of the select.
     pub key: Vec<String>,
+    /// Which of them says whose the row is: it stands there for that alone.
+    pub tenant: Option<usize>,
     /// The assignments; their cells follow the key, in this order.
     pub assign: Vec<RowAssign>,
     /// `a = b + 1, c = 5`: the assignments that the server does, or nothing.

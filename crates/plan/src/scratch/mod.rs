@@ -99,6 +99,7 @@ pub(crate) fn takes_over(refusal: &Refusal) -> bool {
         &errors::CHARACTER_SET,
         &errors::INTERNAL,
         &errors::SERVER_HELD,
+        &errors::TENANT,
     ];
     // an error of every server
     let is_servers = refusal.is(&errors::AMBIGUOUS) && refusal.coded().is_some();

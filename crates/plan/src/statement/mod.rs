@@ -172,6 +172,7 @@ fn plan_here(request: &Request, tokens: Vec<Token>) -> Outcome {
     let is_histogram = Histogram::read(request, &tokens).is_some();
     let decided = parse::with_room(levels, || decide(request, tokens, near)).and_then(|decided| {
         unmet::allow(request, &for_unmet, &unmet, &decided.0)?;
+        crate::tenant::check(&decided.0)?;
         // their own rules have read all of them, a program's queries too
         if !program && !is_histogram {
             hidden.check(&decided.0, || missing::names_any(request, &names))?;

@@ -163,7 +163,11 @@ fn text(planner: &Planner, pieces: Text) -> Planned<Vec<DdlPiece>> {
             Piece::Slot(slot) if may_stand(&planner.columns[slot.column], &slot) => {
                 DdlPiece::Constant(slot)
             }
-            Piece::Slot(_) | Piece::Present(_) | Piece::Rows { .. } | Piece::Indexed(_) => {
+            Piece::Slot(_)
+            | Piece::Present(_)
+            | Piece::Tenant { .. }
+            | Piece::Rows { .. }
+            | Piece::Indexed(_) => {
                 let about = "a constant that a protected column is compared with";
                 return refuse(&errors::VIEW, about);
             }

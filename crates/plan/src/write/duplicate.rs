@@ -13,6 +13,7 @@ use crate::errors::{self, NotUnderstood, Refusal};
 use crate::plan::{Assigned, ColumnUse, Piece, Purpose, Slot, Source, Text, Upsert};
 use crate::planner::{Planned, Planner, quoted, refuse};
 use crate::scope::{self, Scope};
+use crate::tenant;
 use crate::unknown::Place;
 use crate::visit::visit_expressions;
 
@@ -183,8 +184,14 @@ impl Planner<'_> {
                 check_new_row(&assignment.value, alias)?;
             }
             let column = match self.target(&name, table, Place::Update)? {
-                Target::Protected(column) => column,
+                Target::Protected(column) => {
+                    tenant::check_met(table, "a change of rows that are met")?;
+                    column
+                }
                 Target::Plain(column) => {
+                    if tenant::says_tenant(table, &column) {
+                        tenant::check_met(table, "another tenant for rows that are met")?;
+                    }
                     let as_new = is_new_rows(&assignment.value, &column, alias, table);
                     upsert.assigned.push(Assigned { column, as_new });
                     if is_default(&assignment.value) {

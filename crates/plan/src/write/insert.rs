@@ -16,6 +16,7 @@ use crate::plan::{Action, Piece, Purpose, ResultItem, Upsert};
 use crate::planner::{Known, Planned, Planner, refuse};
 use crate::query::Mode;
 use crate::scope::{self, Scope};
+use crate::tenant;
 use crate::unknown::Place;
 use crate::visit::{Visitor, visit};
 
@@ -39,6 +40,12 @@ impl Planner<'_> {
             return self.insert_into_plain(insert);
         };
         self.check_inserted(insert, &table)?;
+        if insert.replace_into {
+            tenant::check_met(&table, "REPLACE")?;
+        }
+        if table.view {
+            tenant::check_met(&table, "new rows through a view")?;
+        }
         let mut scope = Scope::inside(None);
         scope.sources.push(scope::Source {
             name: table_name,

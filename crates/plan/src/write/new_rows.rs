@@ -50,7 +50,7 @@ impl Lenience {
 
 /// What the rows of an `INSERT` have in common.
 struct NewRow<'t> {
-    table: &'t Table,
+    table: &'t Arc<Table>,
     /// The columns that the statement names.
     targets: &'t [Target],
     /// Protected columns that it leaves out.
@@ -153,7 +153,8 @@ impl Planner<'_> {
             return refuse(&errors::INTERNAL, "the folded rows");
         }
         let cells = self.row(at, new, rows.first_literal, 1)?;
-        let row = in_parentheses(&cells);
+        let mut row = self.tenant_of_row(new.table, &cells);
+        row.extend(in_parentheses(&cells));
         upsert.rows.push(cells);
         upsert.folded = Some((rows.first_literal, rows.per_row));
         let piece = Piece::Rows {
@@ -182,7 +183,9 @@ impl Planner<'_> {
                 let before = literals.partition_point(|l| l.start < range.end);
                 self.row_ends.push(before);
             }
-            self.edit(range, in_parentheses(&cells));
+            let mut row = self.tenant_of_row(new.table, &cells);
+            row.extend(in_parentheses(&cells));
+            self.edit(range, row);
             upsert.rows.push(cells);
             at = close + 2;
         }
@@ -397,6 +400,11 @@ impl Planner<'_> {
         check_omitted(to.table, &targets)?;
         let end = parts.last().map_or(0, |p| self.bytes_of(p).end);
         let text = self.set_omitted(&targets, to, &mut row);
+        let tenant = self.tenant_of_row(to.table, &row);
+        if !tenant.is_empty() {
+            // before all assignments, whatever their order
+            self.edit(0..0, tenant);
+        }
         upsert.rows.push(row);
         if !text.is_empty() {
             self.edit(end..end, text);

@@ -91,7 +91,13 @@ impl Planner<'_> {
         filter: Option<(RowFilter, Vec<Text>)>,
     ) -> Planned<Action> {
         self.check_own_reads(table)?;
-        let key = self.key_columns(table)?;
+        let mut key = self.key_columns(table)?;
+        let mut tenant = None;
+        if let Some(found) = table.tenant() {
+            // it is read with the key, and the row is written if it still has it
+            tenant = Some(key.len());
+            key.push(quoted(&found.column));
+        }
         self.check_key_stays(table, &assigned)?;
         self.check_plain_kinds(table, &assigned)?;
         let target = self.row_target(relation)?;
@@ -128,7 +134,7 @@ impl Planner<'_> {
             for piece in &condition {
                 select.piece(piece.clone());
             }
-            single_row = single.then_some(condition);
+            single_row = (single && tenant.is_none()).then_some(condition);
         }
         let behind = self.tokens.get(tail..end).unwrap_or_default();
         let ordered = behind.iter().any(|t| t.is_word(sql, "order"));
@@ -138,6 +144,7 @@ impl Planner<'_> {
             ordered,
             single_row,
             key,
+            tenant,
             assign,
             plain: self.plain_assignments(&assigned)?,
             filter,

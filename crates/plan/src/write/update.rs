@@ -11,6 +11,7 @@ use crate::errors::{self, NotUnderstood};
 use crate::plan::{Action, ColumnUse, NewValue, RowFilter, Text};
 use crate::planner::{Planned, Planner, TextBuilder, refuse};
 use crate::scope::{Resolved, Scope};
+use crate::tenant;
 
 /// The assignments of an `UPDATE`.
 #[derive(Default)]
@@ -51,7 +52,10 @@ impl Assigned {
     fn is_for_server(&self, found_rows: bool) -> bool {
         let mut protected = self.protected.iter();
         let is_simple = protected.all(|(column, value, _)| {
-            matches!(value, NewValue::Constant(_)) && (found_rows || has_exact_tokens(column))
+            let has_tenant = column.table.tenant().is_some();
+            !has_tenant
+                && matches!(value, NewValue::Constant(_))
+                && (found_rows || has_exact_tokens(column))
         });
         is_simple && (self.is_exact() || !self.is_watched())
     }
@@ -73,6 +77,7 @@ impl Planner<'_> {
 
         let mut assigned = self.assigned(&update.assignments, &scope)?;
         view::check_assigned(&scope, &assigned.plain_names)?;
+        tenant::check_assigned(&scope, &assigned.plain_names)?;
         self.assign_on_change(&scope, &mut assigned);
         self.note_unassigned(&scope, &assigned);
 

@@ -24,6 +24,7 @@ use super::collation::default_of;
 use super::index::{IndexNames, is_key_element};
 use super::options::{Partitions, versioned};
 use super::reader::Reader;
+use super::tenant::{self, TenantColumn};
 use super::{
     Ddl, DdlPiece, Decided, Pieces, check_names, define, foreign_key, has_encrypted,
     inline_reference, planned_anew,
@@ -331,6 +332,7 @@ impl<'a> Alteration<'a> {
     fn specification(&mut self, spec: &Specification) -> Planned<()> {
         let tokens = spec.tokens.clone();
         self.must_not_use_new_names(spec)?;
+        self.must_keep_tenant(spec)?;
         let mut s = Reader::over(self.target.r.request, self.target.r.tokens, tokens.clone());
         if let Some(beside) = Beside::of(&s).filter(|_| !spec.is_element) {
             self.beside_spec(beside, s, tokens)
@@ -349,6 +351,44 @@ impl<'a> Alteration<'a> {
         } else {
             self.other_spec(s, tokens)
         }
+    }
+
+    /// Refuses to change the column that KEY BY names, or to have a foreign key change it.
+    fn must_keep_tenant(&self, spec: &Specification) -> Planned<()> {
+        let Target { r, table, .. } = &self.target;
+        let Some(said) = table.tenant() else {
+            return Ok(());
+        };
+        tenant::check_element(r, spec.tokens.clone(), said)?;
+        let mut s = Reader::over(r.request, r.tokens, spec.tokens.clone());
+        let changes = ["drop", "rename", "alter", "modify", "change"];
+        if !changes.iter().any(|word| s.eat(word)) {
+            return Ok(());
+        }
+        s.eat("column");
+        s.eat_words(&["if", "exists"]);
+        let is_tenant = s.name().is_some_and(|name| same_name(&name, &said.column));
+        match is_tenant {
+            true => Err(tenant::unchangeable(said)),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses KEY BY of a column that cannot say whose a row is.
+    fn check_tenant(&self) -> Planned<()> {
+        let table = &self.target.table;
+        let found = |name: &str| {
+            let column = table.column(name)?;
+            Some(TenantColumn {
+                is_protected: column.protection.is_some(),
+                is_generated: column.generated,
+                ty: column.sql_type,
+            })
+        };
+        if !self.new_columns.is_empty() {
+            tenant::tenant(&self.new_columns, Some(table), found)?;
+        }
+        Ok(())
     }
 
     /// Partitions, versions, files.
@@ -400,6 +440,7 @@ impl<'a> Alteration<'a> {
 
     /// The plan, when all specifications have been read.
     fn planned<'p>(self) -> Planned<Decided<'p>> {
+        self.check_tenant()?;
         let kept_plain = self.kept_plain();
         let Target { table, specs, .. } = self.target;
         let mut pieces = self.out.0;

@@ -87,7 +87,7 @@ fn refitted(target: &Target, links: &[Link], column: &Column) -> Option<Refitted
     // it gets the group of the key when it is added
     let mut capabilities = has.clone();
     capabilities.join = None;
-    Some(Refitted::Joined(capabilities.words()))
+    Some(Refitted::Joined(capabilities.clause()))
 }
 
 /// What is made anew where MODIFY or CHANGE gives protected columns definitions that need other
@@ -186,7 +186,7 @@ fn definition(target: &Target, spec: &Specification) -> Option<Option<(usize, Re
         }
         false => {
             let capabilities = possible(&protection.capabilities, &ty?);
-            format!(" ENCRYPTED FOR ({})", capabilities.words())
+            format!(" {}", capabilities.clause())
         }
     };
     let is_bare = protected.column.key == KeyRole::Primary && !s.says(attributes.clone(), "null");

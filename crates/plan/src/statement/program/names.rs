@@ -13,6 +13,7 @@ use crate::native::is_reserved;
 use crate::planner::{Known, Planned, Request, identifier, refuse};
 use crate::statement::near::program_databases;
 use crate::statement::words::{may_be_one_name, named};
+use crate::tenant::says_tenant;
 
 /// Refuses a program that names a protected column, or writes rows that need values for one.
 /// `trigger` is where the name of a trigger's table stands.
@@ -49,6 +50,7 @@ pub(super) fn check(
             return refuse(&errors::PROGRAM, about);
         }
     }
+    must_keep_tenants(r, near)?;
     let is_unicode = matches!(
         request.settings.lex.charset,
         Charset::Utf8mb4 | Charset::Utf8mb3
@@ -75,6 +77,26 @@ pub(super) fn check(
         let is_no_column = is_bare && (is_reserved(&name) || r.is_sign_at(at + 1, b'('));
         if !is_no_column && !judged.contains(&at) {
             must_be_plain(r, at, near)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a program that may give a row another tenant: its cells would stay under the key of the
+/// one before. A comparison in a condition looks the same, and is refused beside such a statement.
+fn must_keep_tenants(r: &Reader, near: &[Arc<Table>]) -> Planned<()> {
+    let assigns = |at: usize| {
+        let behind_row = at >= 2 && r.is_sign_at(at - 1, b'.');
+        (r.updates || behind_row) && (r.is_sign_at(at + 1, b'=') || r.is_sign_at(at + 1, b':'))
+    };
+    for (at, token) in r.tokens.iter().enumerate() {
+        let Some(name) = identifier(r.sql, token).filter(|_| assigns(at)) else {
+            continue;
+        };
+        let mut tables = near.iter();
+        if let Some(table) = tables.find(|table| says_tenant(table, &name)) {
+            let about = format!("column {name} of {}, which KEY BY names", table.name);
+            return refuse(&errors::PROGRAM, about);
         }
     }
     Ok(())
