@@ -510,7 +510,7 @@ fn with_protection(table: &TableFacts) -> String {
         if capabilities.joins_key() {
             capabilities.join = None;
         }
-        out.insert_str(*end, &format!(" ENCRYPTED FOR ({})", capabilities.words()));
+        out.insert_str(*end, &format!(" {}", capabilities.clause()));
     }
     out
 }

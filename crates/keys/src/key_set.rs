@@ -100,10 +100,11 @@ pub struct KeySet {
     data_keys: BTreeMap<KeyId, DataKey>,
     metadata: MetadataKey,
     audit: Arc<AuditKey>,
-    tenant_names: TenantNames,
+    tenant_names: Arc<TenantNames>,
     tenant_file: TenantFileKey,
     /// The secrets of tenants, if the configuration names a file of them.
     tenants: Option<Arc<Tenants>>,
+    forgotten_as_null: bool,
     /// When the active data key was made, in seconds since 1970.
     active_since: u64,
     ciphers: RwLock<CipherCache>,
@@ -287,7 +288,8 @@ impl KeySet {
             data_keys: keys.data,
             metadata: keys.metadata,
             audit: Arc::new(keys.audit),
-            tenant_names: keys.tenant_names,
+            tenant_names: Arc::new(keys.tenant_names),
+            forgotten_as_null: false,
             tenant_file: keys.tenant_file,
             tenants: None,
             ciphers: RwLock::default(),
@@ -347,6 +349,24 @@ impl KeySet {
         let old = path.canonicalize().ok().map(|path| old_path(&path));
         let old = old.filter(|old| old.symlink_metadata().is_ok());
         new.into_iter().chain(old).collect()
+    }
+
+    /// How tenants are named in cells, if there is a file of their secrets.
+    pub fn tenant_names(&self) -> Option<Arc<TenantNames>> {
+        self.tenants.as_ref()?;
+        Some(Arc::clone(&self.tenant_names))
+    }
+
+    /// The same keys, by which cells of tenants that are forgotten are shown as NULL.
+    #[must_use]
+    pub fn showing_forgotten_as_null(mut self, null: bool) -> Self {
+        self.forgotten_as_null = null;
+        self
+    }
+
+    /// Whether cells of tenants that are forgotten are shown as NULL. Otherwise they are errors.
+    pub fn shows_forgotten_as_null(&self) -> bool {
+        self.forgotten_as_null
     }
 
     /// The secrets of tenants, if there is a file of them.

@@ -9,6 +9,7 @@
 //! | [`companions`] | a payload's equality token, order key and gram tokens |
 //! | `new_columns` | ids, key and cell format of new columns |
 //! | `retype` | a payload of one type becomes one of another |
+//! | `tenant` | whose a row is, by the value of the column that says it |
 //! | `text` | the text of a planned definition |
 //! | `create_table` | a whole logical `CREATE TABLE` made physical |
 //!
@@ -18,9 +19,11 @@ pub mod companions;
 mod create_table;
 mod new_columns;
 mod retype;
+mod tenant;
 mod text;
 
 pub use create_table::{CreateTable, PhysicalTable};
 pub use new_columns::{keeps_grams, with_ids};
 pub use retype::{Retyping, strict};
+pub use tenant::tenant_id;
 pub use text::definition_text;

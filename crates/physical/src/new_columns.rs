@@ -33,7 +33,10 @@ pub fn with_ids(ddl: &Ddl, keys: &KeySet, suite: Suite, grams: bool) -> Vec<NewC
         column.table_id = table_id;
         column.key_id = keys.active_key();
         column.without_grams = column.capabilities.like && !grams;
-        let cells = CellFormat::newest(suite);
+        let cells = match column.capabilities.tenant {
+            None => CellFormat::newest(suite),
+            Some(_) => CellFormat::of_tenants(suite),
+        };
         (column.suite, column.cell_version) = (suite.id(), cells.version());
         loop {
             column.column_id = keys.random_column_id();

@@ -13,6 +13,7 @@ use onionskin_schema::{
 use onionskin_value::{Charset, Family, SqlMode};
 
 use crate::catalog::KeyedPlan;
+use crate::define::must_know_tenants;
 use crate::error::{Failure, Outcome};
 use crate::session::Session;
 
@@ -178,6 +179,7 @@ impl Session {
                     config.suite,
                     config.keeps_grams(self.state.family),
                 );
+                must_know_tenants(&columns, &config.keys)?;
                 let key = config.keys.metadata_key();
                 Ok(Defined {
                     text: definition_text(&ddl, &columns, self.state.family, key)?,

@@ -1,5 +1,6 @@
 //! Definitions: ids and authentication tags are made, the text is sent.
 
+use onionskin_keys::KeySet;
 use onionskin_physical::{definition_text, with_ids};
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{COLLATION, Catalog, Ddl, DdlPiece, Known, Redefined, errors};
@@ -203,6 +204,7 @@ impl Session {
             config.suite,
             config.keeps_grams(self.state.family),
         );
+        must_know_tenants(&columns, &config.keys)?;
         if let Some(refill) = refill {
             self.carry_rows(refill, &mut columns)?;
         }
@@ -423,6 +425,18 @@ fn with_index_names(ddl: &Ddl, known: &[String]) -> Ddl {
 
 fn drops_constraint(piece: &DdlPiece) -> bool {
     matches!(piece, DdlPiece::DroppedConstraint(_))
+}
+
+/// Refuses KEY BY where there is no file of the tenants' secrets: no row could be written.
+pub(crate) fn must_know_tenants(columns: &[NewColumn], keys: &KeySet) -> Outcome<()> {
+    let mut columns = columns.iter();
+    let column = columns.find(|column| column.capabilities.tenant.is_some());
+    match column {
+        Some(column) if keys.tenant_names().is_none() => {
+            Err(Failure::refused(&errors::NO_TENANTS, &column.name))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses new columns whose tokens would be compared with tokens under another key. New columns

@@ -141,6 +141,9 @@ impl Failure {
         match error {
             SealError::Exhausted => Failure::refused(&errors::SEAL_BOUND, about),
             SealError::OpensOnly => Failure::refused(&errors::KEY_AT_REST, about),
+            SealError::NeedsTenant => Failure::refused(&errors::TENANT, about),
+            SealError::Forgotten => Failure::refused(&errors::FORGOTTEN, about),
+            SealError::NoTenants => Failure::refused(&errors::NO_TENANTS, about),
             _ => Failure::refused(&errors::INTERNAL, about),
         }
     }
@@ -150,6 +153,8 @@ impl Failure {
             OpenError::OtherKey(id) => {
                 Failure::refused(&errors::UNKNOWN_KEY, format!("{about}, key {id}"))
             }
+            OpenError::Forgotten => Failure::refused(&errors::FORGOTTEN, about),
+            OpenError::NoTenants => Failure::refused(&errors::NO_TENANTS, about),
             _ => Failure::refused(&errors::TAMPERED, about),
         }
     }

@@ -576,6 +576,7 @@ fn put(
             }
             Piece::Present(_) => out.push_str("<the statement's time>"),
             // what the statement is like outside of a transaction
+            Piece::Tenant { .. } => {}
             Piece::Indexed(inner) => put(inner, plan, sql, template, base, out, learns),
             Piece::Rows {
                 row, first_literal, ..

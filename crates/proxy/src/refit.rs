@@ -122,7 +122,7 @@ impl Session {
             .iter()
             .map(|(index, becomes)| match becomes {
                 Refitted::Plaintext => (*index, Remade::Plaintext),
-                Refitted::Joined(words) => (*index, Remade::Protected(words)),
+                Refitted::Joined(clause) => (*index, Remade::Protected(clause)),
                 Refitted::Redefined(definition) => (*index, Remade::Defined(definition)),
             })
             .collect();

@@ -40,7 +40,7 @@ impl Binder<'_> {
         pieces.iter().any(|piece| match piece {
             Piece::Slot(slot) => self.has_other_type(slot),
             Piece::Rows { row, .. } | Piece::Indexed(row) => self.has_other_types(row),
-            Piece::Sql(_) | Piece::Literal(_) | Piece::Present(_) => false,
+            Piece::Sql(_) | Piece::Literal(_) | Piece::Present(_) | Piece::Tenant { .. } => false,
         })
     }
 

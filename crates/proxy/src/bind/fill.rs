@@ -1,5 +1,6 @@
 //! What a slot is filled with.
 
+use onionskin_crypt::SealError;
 use onionskin_physical::companions;
 use onionskin_plan::grams::most_numbers;
 use onionskin_plan::{Escape, Piece, Purpose, Slot, Source, errors};
@@ -133,6 +134,7 @@ impl Binder<'_> {
             return Err(Failure::refused(&errors::INTERNAL, used.path()));
         };
         let capabilities = &protection.capabilities;
+        let tenant = self.tenant;
         let Buffers {
             payload,
             weight: weights,
@@ -157,9 +159,15 @@ impl Binder<'_> {
                     .map_err(weighed)?;
             }
             Purpose::Seal => {
-                cipher
-                    .seal(payload, filled)
-                    .map_err(|e| Failure::seal(&e, &used.path()))?;
+                match (&capabilities.tenant, tenant) {
+                    (None, _) => cipher.seal(payload, filled),
+                    (Some(_), Some(tenant)) => cipher.seal_for(tenant, payload, filled),
+                    (Some(_), None) if self.keyed.keys.tenants().is_none() => {
+                        Err(SealError::NoTenants)
+                    }
+                    (Some(_), None) => Err(SealError::NeedsTenant),
+                }
+                .map_err(|e| Failure::seal(&e, &used.path()))?;
                 sealed.add(used, 1);
             }
             Purpose::StoreEquality | Purpose::CompareEquality => {

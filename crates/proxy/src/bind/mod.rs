@@ -20,6 +20,7 @@
 //! | `plain_value` | what a plain column of a unique key holds once a value is stored in it |
 //! | `new_values` | the values that a statement stores, beside their tokens |
 //! | `together` | what constants mean beside others, in IN and BETWEEN |
+//! | `tenant` | whose a row is |
 //! | `rules` | what servers say of values before they store them, and what they take instead |
 
 mod buffers;
@@ -36,11 +37,13 @@ mod plain_value;
 mod present_time;
 mod rules;
 mod store;
+mod tenant;
 mod text;
 mod together;
 mod values;
 mod warned;
 
+use onionskin_crypt::TenantId;
 use onionskin_plan::{Action, Among, Facts, Source};
 use onionskin_value::{Context, Warning};
 
@@ -120,6 +123,8 @@ pub(crate) struct Binder<'a> {
     /// The constant that is compared stands in a list or a range.
     beside_others: bool,
     pub plain_parameters: PlainParameters,
+    /// Whose the row is whose cells are made; `None` where that is not known.
+    pub tenant: Option<TenantId>,
     /// Bound dates and times are refused where the text cannot say them: see
     /// [`Binder::check_moment`].
     pub checks_moments: bool,
@@ -159,6 +164,7 @@ impl<'a> Binder<'a> {
             as_doubles: false,
             beside_others: false,
             plain_parameters: PlainParameters::Literals,
+            tenant: None,
             checks_moments: false,
         }
     }

@@ -58,33 +58,65 @@ impl Binder<'_> {
         row: u64,
     ) -> PlainValue {
         let mut scratch = Vec::new();
-        let input = match word_of(pieces).as_deref() {
-            Some(b"null") => Input::Null,
-            Some(b"true") => Input::Bool(true),
-            Some(b"false") => Input::Bool(false),
-            Some(_) => return PlainValue::Unknown,
-            None => {
-                let Some(written) = written(pieces) else {
-                    return PlainValue::Unknown;
-                };
-                if written.temporal && !is_temporal(column.ty) {
-                    return PlainValue::Unknown;
-                }
-                let input = self.values.input_for(
-                    Some(column.ty),
-                    written.literal + base,
-                    written.negative,
-                    self.state,
-                    &mut scratch,
-                    column.name,
-                );
-                match input {
-                    Ok(input) => input,
-                    Err(_) => return PlainValue::Unknown,
-                }
-            }
-        };
-        self.plain_input(column, input, row)
+        match self.given_plain(column, pieces, base, &mut scratch) {
+            Some(input) => self.plain_input(column, input, row),
+            None => PlainValue::Unknown,
+        }
+    }
+
+    /// What these pieces give the column; `None` where that is more than a constant.
+    fn given_plain<'s>(
+        &'s self,
+        column: &PlainColumn,
+        pieces: &[Piece],
+        base: usize,
+        scratch: &'s mut Vec<u8>,
+    ) -> Option<Input<'s>> {
+        match word_of(pieces).as_deref() {
+            Some(b"null") => return Some(Input::Null),
+            Some(b"true") => return Some(Input::Bool(true)),
+            Some(b"false") => return Some(Input::Bool(false)),
+            Some(_) => return None,
+            None => {}
+        }
+        let written = written(pieces)?;
+        if written.temporal && !is_temporal(column.ty) {
+            return None;
+        }
+        let input = self.values.input_for(
+            Some(column.ty),
+            written.literal + base,
+            written.negative,
+            self.state,
+            scratch,
+            column.name,
+        );
+        input.ok()
+    }
+
+    /// The text of the value that the column holds then, as a result in UTF-8 shows it. `None`
+    /// where it is NULL, or another value than was given, or not known before it is stored.
+    pub(super) fn plain_text(
+        &self,
+        column: &PlainColumn,
+        pieces: &[Piece],
+        base: usize,
+        row: u64,
+    ) -> Option<Vec<u8>> {
+        let mut scratch = Vec::new();
+        let input = self.given_plain(column, pieces, base, &mut scratch)?;
+        let mut ctx = self.context(0, row);
+        ctx.column = column.name;
+        let (mut payload, mut warnings) = (Vec::new(), Vec::new());
+        let stored = store(column.ty, input, &ctx, &mut payload, &mut warnings);
+        if !matches!(stored, Ok(Stored::Value)) || !warnings.is_empty() {
+            return None;
+        }
+        let text = self.text_of(column.ty, &payload)?;
+        // the next number
+        let makes_number = !self.state.sql_mode.contains(SqlMode::NO_AUTO_VALUE_ON_ZERO);
+        let is_made = column.auto_increment && makes_number && text == b"0";
+        (!is_made).then_some(text)
     }
 
     fn plain_input(&self, column: &PlainColumn, input: Input<'_>, row: u64) -> PlainValue {

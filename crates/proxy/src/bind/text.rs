@@ -124,6 +124,7 @@ impl Binder<'_> {
                 out.extend_from_slice(self.told(*time)?);
                 out.push(b'\'');
             }
+            Piece::Tenant { column, value } => self.note_tenant(*column, value, base, row),
             Piece::Indexed(inner) if self.indexed => self.pieces(inner, base, row, out)?,
             Piece::Indexed(_) => {}
             Piece::Rows { .. } => {
@@ -233,6 +234,10 @@ impl Binder<'_> {
                     .param(out, ParamType::new(ColumnType::VAR_STRING), &text)
                     .map_err(misfit)
             }
+            Piece::Tenant { column, value } => {
+                self.note_tenant(*column, value, base, row);
+                Ok(())
+            }
             Piece::Indexed(inner) if self.indexed => inner
                 .iter()
                 .try_for_each(|piece| self.param(piece, base, row, writer, out)),
@@ -258,7 +263,7 @@ pub(crate) fn check_pieces(pieces: &[Piece], state: &State) -> Outcome<()> {
     pieces.iter().try_for_each(|piece| match piece {
         Piece::Sql(sql) => check_sql(sql, state),
         Piece::Rows { row: inner, .. } | Piece::Indexed(inner) => check_pieces(inner, state),
-        Piece::Literal(_) | Piece::Slot(_) | Piece::Present(_) => Ok(()),
+        Piece::Literal(_) | Piece::Slot(_) | Piece::Present(_) | Piece::Tenant { .. } => Ok(()),
     })
 }
 
@@ -324,7 +329,7 @@ pub(crate) fn prepared_text(
             }
             out.extend_from_slice(literal.map_or(b"", |l| l.text(values.sql)));
         }
-        Piece::Rows { .. } | Piece::Indexed(_) => {}
+        Piece::Rows { .. } | Piece::Indexed(_) | Piece::Tenant { .. } => {}
     };
     for piece in pieces {
         if let Piece::Indexed(inner) = piece {

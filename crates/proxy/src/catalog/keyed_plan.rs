@@ -60,7 +60,7 @@ impl Account {
         Ok(Arc::new(KeyedPlan {
             plan,
             runs_programs,
-            keys: PlanKeys::new(ciphers, shows),
+            keys: PlanKeys::new(ciphers, shows, keys.tenant_names()),
             snapshot: self.number,
             generation,
             edition: self.rules.edition,

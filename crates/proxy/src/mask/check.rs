@@ -244,7 +244,7 @@ fn lower(text: &[Piece]) -> Vec<u8> {
             Piece::Sql(sql) => all.extend(sql.to_ascii_lowercase()),
             Piece::Rows { row, .. } => all.extend(lower(row)),
             Piece::Indexed(inner) => all.extend(lower(inner)),
-            Piece::Literal(_) | Piece::Slot(_) | Piece::Present(_) => {}
+            Piece::Literal(_) | Piece::Slot(_) | Piece::Present(_) | Piece::Tenant { .. } => {}
         }
     }
     all
@@ -255,7 +255,7 @@ fn times(text: &[Piece], name: &[u8]) -> usize {
         Piece::Sql(sql) => memmem::find_iter(sql, name).count(),
         Piece::Rows { row, .. } => times(row, name),
         Piece::Indexed(inner) => times(inner, name),
-        Piece::Literal(_) | Piece::Slot(_) | Piece::Present(_) => 0,
+        Piece::Literal(_) | Piece::Slot(_) | Piece::Present(_) | Piece::Tenant { .. } => 0,
     };
     text.iter().map(of_piece).sum()
 }

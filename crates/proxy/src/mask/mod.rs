@@ -35,7 +35,7 @@ mod words;
 
 use std::sync::Arc;
 
-use onionskin_crypt::ColumnCipher;
+use onionskin_crypt::{ColumnCipher, TenantNames};
 use onionskin_plan::{ColumnUse, errors};
 
 pub(crate) use check::check;
@@ -51,12 +51,27 @@ pub(crate) struct PlanKeys {
     ciphers: Vec<Arc<ColumnCipher>>,
     /// One for each cipher; none at all if nothing is masked.
     shows: Vec<Show>,
+    /// By what name each tenant is known.
+    tenants: Option<Arc<TenantNames>>,
 }
 
 impl PlanKeys {
     /// `shows` has a word about each of the ciphers, or none about all of them.
-    pub fn new(ciphers: Vec<Arc<ColumnCipher>>, shows: Vec<Show>) -> Self {
-        PlanKeys { ciphers, shows }
+    pub fn new(
+        ciphers: Vec<Arc<ColumnCipher>>,
+        shows: Vec<Show>,
+        tenants: Option<Arc<TenantNames>>,
+    ) -> Self {
+        PlanKeys {
+            ciphers,
+            shows,
+            tenants,
+        }
+    }
+
+    /// By what name each tenant is known, if there is a file of their secrets.
+    pub fn tenants(&self) -> Option<&TenantNames> {
+        self.tenants.as_deref()
     }
 
     /// What seals, compares and opens values of a column that the account sees in the clear.

@@ -155,6 +155,26 @@ impl OpenColumn {
         }
     }
 
+    /// Opens a cell; the payload is appended. `false`: its tenant is forgotten, and it is shown as
+    /// NULL.
+    fn open_or_null(
+        &mut self,
+        keys: &KeySet,
+        cell: &[u8],
+        order: &mut Vec<u8>,
+        payload: &mut Vec<u8>,
+    ) -> Outcome<bool> {
+        match self.open(keys, cell, order, payload) {
+            Ok(()) => Ok(true),
+            Err(Failure::Refused(refusal))
+                if refusal.is(&errors::FORGOTTEN) && keys.shows_forgotten_as_null() =>
+            {
+                Ok(false)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// Opens a cell; the payload is appended.
     fn open(
         &mut self,
@@ -334,9 +354,10 @@ impl Opener {
                 None => put_text_cell(out, None),
                 Some(cell) => {
                     self.payload.clear();
-                    column.open(keys, cell, &mut self.order, &mut self.payload)?;
+                    let shown =
+                        column.open_or_null(keys, cell, &mut self.order, &mut self.payload)?;
                     column.opened += 1;
-                    if !column.mask(&mut self.payload)? {
+                    if !shown || !column.mask(&mut self.payload)? {
                         put_text_cell(out, None);
                         continue;
                     }
@@ -369,9 +390,10 @@ impl Opener {
                 None => writer.null(out).map_err(Failure::Backend)?,
                 Some(bytes) => {
                     self.payload.clear();
-                    column.open(keys, bytes, &mut self.order, &mut self.payload)?;
+                    let shown =
+                        column.open_or_null(keys, bytes, &mut self.order, &mut self.payload)?;
                     column.opened += 1;
-                    if !column.mask(&mut self.payload)? {
+                    if !shown || !column.mask(&mut self.payload)? {
                         writer.null(out).map_err(Failure::Backend)?;
                         continue;
                     }
@@ -405,9 +427,9 @@ impl Opener {
                     (Some(column), Some(cell)) => {
                         column.must_be_clear()?;
                         payload.clear();
-                        column.open(keys, cell, order, payload)?;
+                        let shown = column.open_or_null(keys, cell, order, payload)?;
                         column.opened += 1;
-                        each(n, Some(payload))
+                        each(n, shown.then_some(payload.as_slice()))
                     }
                     (Some(_), None) => each(n, None),
                     (None, _) => each(n, raw),

@@ -16,6 +16,7 @@ mod memory;
 mod read;
 mod write;
 
+use onionskin_crypt::TenantId;
 use onionskin_plan::errors::NotUnderstood;
 use onionskin_plan::{Piece, RowUpdate, Text, errors};
 use onionskin_value::Family;
@@ -45,6 +46,8 @@ struct Row {
     cells: Vec<u8>,
     /// For each assignment the new value, or nothing when it stays.
     values: Vec<Option<Payload>>,
+    /// Whose it is, where its cells have keys of tenants.
+    tenant: Option<TenantId>,
 }
 
 impl Row {

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use onionskin_crypt::TenantId;
+use onionskin_physical::tenant_id;
 use onionskin_plan::{NewValue, OpenFrom, ResultItem, RowUpdate, Source, errors};
-use onionskin_value::{Context, Input, Operator, Stored, add_sub};
+use onionskin_value::{Charset, Context, Input, Kind, Operator, Stored, add_sub};
 use onionskin_wire::Step;
 use onionskin_wire::rows::TextRow;
 
@@ -107,6 +109,9 @@ impl Session {
                         return Err(Failure::refused(&errors::NEEDS_KEY, ""));
                     };
                     key_literal(cell, key_kinds[n], charset, &mut row.condition)?;
+                    if update.tenant == Some(n) {
+                        row.tenant = tenant_of(keyed, update, cell, charset);
+                    }
                 } else if n < assigned {
                     old.push(cell.map(<[u8]>::to_vec));
                 }
@@ -310,6 +315,24 @@ impl Session {
             Stored::Value | Stored::NullOrValue => Some(out),
         })
     }
+}
+
+/// Whose a row is, by the column that tells it. A text has to be one of UTF-8.
+fn tenant_of(
+    keyed: &KeyedPlan,
+    update: &RowUpdate,
+    cell: &[u8],
+    charset: Option<Charset>,
+) -> Option<TenantId> {
+    let table = &keyed.plan.columns[update.assign.first()?.column].table;
+    let tenant = table.tenant()?;
+    let ty = table.column(&tenant.column)?.sql_type?;
+    let is_text = matches!(ty.kind, Kind::Char { .. } | Kind::VarChar { .. });
+    let is_utf8 = matches!(charset, Some(Charset::Utf8mb4 | Charset::Utf8mb3));
+    if is_text && !is_utf8 {
+        return None;
+    }
+    tenant_id(keyed.keys.tenants(), tenant, &ty, cell)
 }
 
 fn is_fixed_binary(keyed: &KeyedPlan, column: usize) -> bool {

@@ -127,6 +127,7 @@ fn assignments(binder: &mut Binder, update: &RowUpdate, rows: &[Row]) -> Outcome
                     sql.extend_from_slice(&row.condition);
                     sql.extend_from_slice(b" THEN ");
                 }
+                binder.tenant = row.tenant;
                 let seals = single.is_some() && purpose == Purpose::Seal;
                 match &row.values[i] {
                     None => {
