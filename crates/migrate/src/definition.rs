@@ -17,7 +17,7 @@ use crate::imprint::Known;
 use crate::modify;
 use crate::operation::Operation;
 use crate::preflight::{Names, choose_key};
-use crate::sealing::{ColumnChange, Resealing};
+use crate::sealing::{ColumnChange, Resealing, Tenants};
 use crate::specifications::Specifications;
 
 /// Keys and the suite for new cells.
@@ -282,7 +282,10 @@ pub fn route(
     let sealed = changed.iter().map(|&name| name.to_owned()).collect();
     let transform = match changes.is_empty() {
         true => None,
-        false => Some(Arc::new(Resealing::new(changes)) as Arc<dyn Transform>),
+        false => {
+            let tenants = Tenants::of(&new.logical, keys, family)?;
+            Some(Arc::new(Resealing::new(changes, tenants)) as Arc<dyn Transform>)
+        }
     };
     // Rows that are computed pass through this process, a statement's at once.
     let most_rows = match transform {

@@ -7,14 +7,14 @@
 
 use std::sync::Arc;
 
-use onionskin_crypt::{CellFormat, cell_header};
+use onionskin_crypt::{CellFormat, SealError, TenantId, cell_header, cell_tenant};
 use onionskin_keys::{ColumnCipher, ColumnId, KeySet};
 use onionskin_physical::companions::{equality_token, gram_tokens, most_numbers, order_key};
-use onionskin_physical::{Retyping, strict};
+use onionskin_physical::{Retyping, strict, tenant_id};
 use onionskin_rowstream::key::{column_of, push_hex};
 use onionskin_rowstream::route::Transform;
 use onionskin_rowstream::session::Cell;
-use onionskin_schema::{Capabilities, Column, GramForm, PhysicalNames, Table};
+use onionskin_schema::{Capabilities, Column, GramForm, PhysicalNames, Table, Tenant};
 use onionskin_value::{
     Charset, Context, Family, FormatContext, Input, Kind, SqlType, StoreError, Stored, TimeZone,
     format_text, store,
@@ -144,15 +144,21 @@ impl Side {
         Ok(true)
     }
 
-    /// Appends the constants of a payload for all physical columns.
-    fn constants(&self, payload: Option<&[u8]>, family: Family, out: &mut String) -> Reason<()> {
+    /// Appends the constants of a payload for all physical columns of a row of this tenant.
+    fn constants(
+        &self,
+        payload: Option<&[u8]>,
+        tenant: Option<TenantId>,
+        family: Family,
+        out: &mut String,
+    ) -> Reason<()> {
         match &self.form {
             Form::Plain(_) => match payload {
                 None => out.push_str("NULL"),
                 Some(payload) => plain_constant(&self.ty, payload, family, out)?,
             },
             Form::Sealed(sealed) => {
-                let cells = sealed.cells(&self.ty, payload)?;
+                let cells = sealed.cells(&self.ty, payload, tenant)?;
                 for (n, cell) in cells.iter().enumerate() {
                     if n > 0 {
                         out.push(',');
@@ -194,15 +200,23 @@ impl Sealed {
     }
 
     /// Cell, equality token, order key, gram tokens, as far as the column has them.
-    fn cells(&self, ty: &SqlType, payload: Option<&[u8]>) -> Reason<Vec<Cell>> {
+    fn cells(
+        &self,
+        ty: &SqlType,
+        payload: Option<&[u8]>,
+        tenant: Option<TenantId>,
+    ) -> Reason<Vec<Cell>> {
         let mut cells = vec![None; self.names.all().count()];
         let Some(payload) = payload else {
             return Ok(cells);
         };
-        let mut sealed = Vec::with_capacity(onionskin_crypt::sealed_len(payload.len()));
-        self.cipher
-            .seal(payload, &mut sealed)
-            .map_err(|error| error.to_string())?;
+        let mut sealed = Vec::with_capacity(self.cipher.format().sealed_len(payload.len()));
+        match (&self.capabilities.tenant, tenant) {
+            (None, _) => self.cipher.seal(payload, &mut sealed),
+            (Some(_), Some(tenant)) => self.cipher.seal_for(tenant, payload, &mut sealed),
+            (Some(_), None) => Err(SealError::NeedsTenant),
+        }
+        .map_err(|error| error.to_string())?;
         cells[0] = Some(sealed);
         for (place, token) in cells[1..].iter_mut().zip(self.tokens(ty, payload)?) {
             *place = Some(token);
@@ -445,20 +459,100 @@ impl ColumnChange {
     }
 }
 
+/// Whose the rows are, where cells of the new table have keys of tenants.
+pub struct Tenants {
+    tenant: Tenant,
+    /// The type of the column that says it.
+    ty: SqlType,
+    keys: Arc<KeySet>,
+    family: Family,
+}
+
+impl Tenants {
+    /// Of the new table; `None` if it has no KEY BY.
+    pub fn of(table: &Table, keys: Option<&Keys>, family: Family) -> Result<Option<Self>> {
+        let Some(tenant) = table.tenant() else {
+            return Ok(None);
+        };
+        let refused = |reason: String| MigrateError::Refused {
+            table: table.name.clone(),
+            reason,
+        };
+        let column = table.column(&tenant.column);
+        let ty = column.filter(|c| c.protection.is_none());
+        let ty = ty.and_then(|c| c.sql_type).filter(Tenant::can_be);
+        let ty = ty.ok_or_else(|| {
+            refused(format!(
+                "KEY BY {}, which is no plain column of whole numbers, texts or bytes",
+                tenant.column
+            ))
+        })?;
+        let keys = keys.filter(|keys| keys.set.tenant_names().is_some());
+        let keys = keys.ok_or_else(|| {
+            refused(
+                "KEY BY needs the file of the tenants' secrets: onionskin tenants init makes one"
+                    .into(),
+            )
+        })?;
+        Ok(Some(Self {
+            tenant: tenant.clone(),
+            ty,
+            keys: Arc::clone(&keys.set),
+            family,
+        }))
+    }
+
+    /// Whose a row is, by what our sessions read of that column.
+    fn id(&self, cell: &Cell) -> Reason<TenantId> {
+        let name = &self.tenant.column;
+        let Some(cell) = cell else {
+            return Err(format!(
+                "a row holds NULL in column {name}, which KEY BY names"
+            ));
+        };
+        let (mut payload, mut text) = (Vec::new(), Vec::new());
+        plain_payload(&self.ty, name, cell, self.family, &mut payload)?;
+        let context = FormatContext {
+            time_zone: &TimeZone::UTC,
+            family: self.family,
+            results_charset: Charset::Utf8mb4,
+            pad_char: false,
+        };
+        format_text(&self.ty, &payload, &context, &mut text).map_err(|e| e.to_string())?;
+        let names = self.keys.tenant_names();
+        tenant_id(names.as_deref(), &self.tenant, &self.ty, &text)
+            .ok_or_else(|| format!("column {name} of a row names no tenant"))
+    }
+}
+
 /// All columns of a table that change their form.
 pub struct Resealing {
     columns: Vec<ColumnChange>,
     outputs: Vec<String>,
+    tenants: Option<Tenants>,
 }
 
 impl Resealing {
     /// Of these columns.
-    pub fn new(columns: Vec<ColumnChange>) -> Self {
+    pub fn new(columns: Vec<ColumnChange>, tenants: Option<Tenants>) -> Self {
         let outputs = columns
             .iter()
             .flat_map(|column| column.to.names())
             .collect();
-        Self { columns, outputs }
+        Self {
+            columns,
+            outputs,
+            tenants,
+        }
+    }
+
+    /// Whose a row is: what is read of it tells it behind everything else.
+    fn tenant(&self, inputs: &[Cell]) -> Reason<Option<TenantId>> {
+        match (&self.tenants, inputs.last()) {
+            (None, _) => Ok(None),
+            (Some(tenants), Some(cell)) => tenants.id(cell).map(Some),
+            (Some(_), None) => Err("a row is too short".into()),
+        }
     }
 }
 
@@ -468,7 +562,9 @@ impl Transform for Resealing {
             .columns
             .iter()
             .map(|column| column.from.expressions(source));
-        sides.flatten().collect()
+        let tenant = self.tenants.iter();
+        let tenant = tenant.map(|tenants| column_of(source, &tenants.tenant.column));
+        sides.flatten().chain(tenant).collect()
     }
 
     fn outputs(&self) -> &[String] {
@@ -477,6 +573,7 @@ impl Transform for Resealing {
 
     fn compute(&self, mut inputs: &[Cell], out: &mut String) -> Reason<()> {
         let mut payload = Vec::new();
+        let tenant = self.tenant(inputs)?;
         for (n, column) in self.columns.iter().enumerate() {
             let (cells, rest) = inputs
                 .split_at_checked(column.from.names().len())
@@ -489,7 +586,7 @@ impl Transform for Resealing {
             }
             column
                 .to
-                .constants(is_value.then_some(&payload), column.family, out)?;
+                .constants(is_value.then_some(&payload), tenant, column.family, out)?;
         }
         Ok(())
     }
@@ -504,6 +601,7 @@ impl Transform for Resealing {
 
     fn agrees(&self, mut inputs: &[Cell], mut stored: &[Cell]) -> Reason<bool> {
         let (mut before, mut after) = (Vec::new(), Vec::new());
+        let tenant = self.tenant(inputs)?;
         for column in &self.columns {
             let short = "a row is too short";
             let (cells, rest) = inputs
@@ -523,6 +621,10 @@ impl Transform for Resealing {
             let Form::Sealed(sealed) = &column.to.form else {
                 continue;
             };
+            let is_tenants = |cell: &Vec<u8>| cell_tenant(cell) == tenant;
+            if sealed.capabilities.tenant.is_some() && !there[0].iter().all(is_tenants) {
+                return Ok(false);
+            }
             let agree = match is_value {
                 false => there.iter().all(Option::is_none),
                 true => {
