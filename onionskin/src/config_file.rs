@@ -23,7 +23,7 @@ use crate::error::CommandError;
 use crate::flattened::flattened;
 use crate::functions_section::FunctionsSection;
 use crate::health_section::{HealthSection, backends, fits};
-use crate::provider_section::{KeysSection, ProviderName, ProviderSections};
+use crate::provider_section::{Forgotten, KeysSection, ProviderName, ProviderSections};
 use crate::reads_section::{self, ReadsSection};
 use crate::scratch_section::ScratchSection;
 use crate::tls_section::ClientTls;
@@ -122,6 +122,8 @@ struct Content {
     #[serde(default = "default_keys")]
     keys: String,
     tenants: Option<String>,
+    #[serde(default)]
+    forgotten: Forgotten,
     keys_provider: Option<ProviderName>,
     #[serde(default, deserialize_with = "some_time")]
     keys_retry_seconds: Option<Duration>,
@@ -224,7 +226,7 @@ pub struct ConfigFile {
     pub handover: Duration,
     /// All that stands in the file: names with their sections before them, and values.
     pub settings: BTreeMap<String, String>,
-    /// `keys`, `tenants`, `keys_provider`, `[provider]`
+    /// `keys`, `tenants`, `forgotten`, `keys_provider`, `[provider]`
     pub keys: KeysSection,
     /// `proxy_networks`: balancers that tell where their clients are.
     pub proxy_networks: Vec<Network>,
@@ -320,7 +322,7 @@ impl ConfigFile {
             text,
         })?;
         let keys = KeysSection::new(
-            (content.keys, content.tenants),
+            (content.keys, content.tenants, content.forgotten),
             (content.keys_provider, content.provider),
             (content.keys_retry_seconds, content.keys_ttl_seconds),
         );

@@ -58,6 +58,8 @@ keys    = "file:keys.json"
 # The secrets of tenants, for columns with KEY BY: onionskin tenants init makes the file, onionskin tenants forget takes single
 # tenants out of it (docs/keys.md). Copies of it decide over forgetting. Relative to this file.
 # tenants = "file:tenants.keys"
+# What stands for a value of a tenant that was forgotten: "error", or "null".
+# forgotten = "error"
 {KEYS_PROVIDER}# Ciphers for new columns: "aes" (AES-256-GCM-SIV, HMAC-SHA-256) or "sm" (SM4-GCM, HMAC-SM3).
 suite   = "aes"
 

@@ -17,7 +17,7 @@ use crate::{
     error::CommandError,
     passphrase::passphrase,
     private::PrivateError,
-    provider_section::{KeysSection, ProviderName},
+    provider_section::{Forgotten, KeysSection, ProviderName},
     termination::Termination,
 };
 
@@ -138,6 +138,7 @@ impl KeyPlace {
     /// Reads the keys, and the secrets of tenants. How the provider has answered is noted.
     pub fn load(&self, patience: &Patience, state: &ProviderState) -> Result<KeySet, CommandError> {
         let keys = self.load_noting(patience, state)?;
+        let keys = keys.showing_forgotten_as_null(self.section.forgotten == Forgotten::Null);
         match &self.section.tenants {
             Some(locator) => Ok(keys.load_tenants(locator, &self.folder)?),
             None => Ok(keys),

@@ -22,6 +22,17 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// For how long one is asked again at a start, unless the configuration says.
 const RETRY: Duration = Duration::from_secs(30);
 
+/// `forgotten`: what a client gets in the place of a value that belongs to a forgotten tenant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Forgotten {
+    /// An error.
+    #[default]
+    Error,
+    /// NULL.
+    Null,
+}
+
 /// Where the key file is, and what opens it.
 #[derive(Clone, Debug)]
 pub struct KeysSection {
@@ -29,6 +40,8 @@ pub struct KeysSection {
     pub locator: String,
     /// `tenants`, as [`onionskin_keys::KeySet::load_tenants`] understands it.
     pub tenants: Option<String>,
+    /// `forgotten`
+    pub forgotten: Forgotten,
     /// `keys_provider`
     pub provider: Option<ProviderName>,
     /// `[provider]`
@@ -45,6 +58,7 @@ impl KeysSection {
         KeysSection {
             locator,
             tenants: None,
+            forgotten: Forgotten::default(),
             provider: None,
             sections: ProviderSections::default(),
             retry: RETRY,
@@ -54,7 +68,7 @@ impl KeysSection {
 
     /// As a configuration says. `Err`: what is wrong with it.
     pub fn new(
-        (locator, tenants): (String, Option<String>),
+        (locator, tenants, forgotten): (String, Option<String>, Forgotten),
         (provider, sections): (Option<ProviderName>, ProviderSections),
         (retry, ttl): (Option<Duration>, Option<Duration>),
     ) -> Result<KeysSection, String> {
@@ -64,6 +78,7 @@ impl KeysSection {
         }
         Ok(KeysSection {
             tenants,
+            forgotten,
             provider,
             sections,
             retry: retry.unwrap_or(RETRY),

@@ -492,7 +492,8 @@ fn words_of_rows(rows: ::mysql::Result<Vec<::mysql::Row>>) -> String {
     }
 }
 
-/// The definition for the proxy and the one for a plain server.
+/// The definition for the proxy and the one for a plain server: `{eq}`, or with a tenant
+/// `{eq| KEY BY column}`.
 pub fn with_and_without_protection(create: &str) -> (String, String) {
     let (mut definition, mut bare) = (String::new(), String::new());
     for part in create.split_inclusive('}') {
@@ -500,7 +501,8 @@ pub fn with_and_without_protection(create: &str) -> (String, String) {
         definition += text;
         bare += text;
         if let Some(words) = words.strip_suffix('}') {
-            definition += &format!("ENCRYPTED FOR ({words})");
+            let (words, tenant) = words.split_once('|').unwrap_or((words, ""));
+            definition += &format!("ENCRYPTED FOR ({words}){tenant}");
         }
     }
     (definition, bare)

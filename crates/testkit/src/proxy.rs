@@ -241,6 +241,10 @@ impl Proxy {
         if let Some(keys) = &self.options.keys {
             fs::copy(keys, self.keys()).expect("the keys of the other proxy");
         }
+        if settings.lines().any(|line| line.starts_with("tenants")) {
+            let (succeeded, text) = self.command(&["tenants", "-c", "onionskin.toml", "init"]);
+            assert!(succeeded, "onionskin tenants init: {text}");
+        }
     }
 
     fn launch(&mut self) {
