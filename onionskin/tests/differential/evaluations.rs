@@ -56,9 +56,14 @@ pub fn drop_uncertain(
     true
 }
 
-/// Whether it has a condition, or reads rows.
+/// Whether it has a condition, or reads rows, or may do so.
 fn evaluates(statement: &Statement) -> bool {
-    changes(statement) || statement.text().starts_with("SELECT ")
+    changes(statement) || statement.text().starts_with("SELECT ") || is_by_name(statement)
+}
+
+/// Whether it executes what another one has prepared.
+fn is_by_name(statement: &Statement) -> bool {
+    statement.text().starts_with("EXECUTE ")
 }
 
 fn changes(statement: &Statement) -> bool {
@@ -87,7 +92,8 @@ pub fn raised(
     plain: &Answer,
     proxied: &Answer,
 ) -> Raised {
-    let Some(last) = statements.last().filter(|s| evaluates(s)) else {
+    let evaluated = |s: &&Statement| evaluates(s) && !is_by_name(s);
+    let Some(last) = statements.last().filter(evaluated) else {
         return Raised::nothing();
     };
     if !changes(last) {
