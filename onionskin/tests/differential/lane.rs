@@ -260,6 +260,14 @@ fn run_in(
             },
             None => proxied,
         };
+        let is_cut = usable.len() < statements.len();
+        if is_cut
+            && let (Some(p), Some(q)) = (expected.sets.last(), heard.sets.last_mut())
+            && !q.columns.is_empty()
+        {
+            // the client has not read on behind these rows, where it is said what they warned of
+            q.warnings = p.warnings;
+        }
         if case.found_rows {
             for set in expected.sets.iter_mut().chain(&mut heard.sets) {
                 set.info = without_changed(&set.info);
@@ -283,7 +291,6 @@ fn run_in(
         let differences = &mut report.differences;
         evaluations::drop_shown(usable, &expected, &heard, &raised, differences, known);
         raised = evaluations::raised(plain, usable, &expected, &heard);
-        let is_cut = usable.len() < statements.len();
         incomparable |=
             evaluations::drop_uncertain(plain, proxy, usable, &raised, is_cut, differences, known);
         // what was converted before an error is counted by the server only
