@@ -86,8 +86,8 @@ pub fn drop_plan_dependent(
 }
 
 /// Drops the failure of a change on the plain server only, if it does the same as through the proxy
-/// under another plan. It has done so then. And drops the failure through the proxy of a change that
-/// has changed nothing on the plain server, if that fails with it under another plan, too.
+/// under another plan. It has done so then. And drops the failure through the proxy of a change
+/// that has changed nothing on the plain server, if that fails with it under another plan, too.
 fn drop_failures(
     plain: &mut mysql::Conn,
     statements: &[Statement],
