@@ -9,6 +9,7 @@ on_both_servers!(
     ranges_over_long_texts,
     groups_and_their_aggregates,
     zeros_before_the_least_and_the_greatest,
+    texts_that_are_shown_as_bytes,
     the_limit_of_a_session,
     settings_for_one_query,
     rows_that_only_look_like_matches_stay,
@@ -205,6 +206,33 @@ fn zeros_before_the_least_and_the_greatest(kind: Kind) {
                 Kind::MariaDb => assert_eq!(pair.same_rows(&sql, &[]), 3, "{sql}"),
                 Kind::MySql => assert_eq!(pair.protected.must_fail(&sql), 1235, "{sql}"),
             }
+        }
+    }
+}
+
+/// With `character_set_results = binary`, texts are sent as bytes, and are no binary strings.
+fn texts_that_are_shown_as_bytes(kind: Kind) {
+    let table = "CREATE TABLE t (id INT PRIMARY KEY, c CHAR(4) {eq, range}, long_text TEXT, \
+                 s VARCHAR(9), e ENUM('a', 'b'), b BLOB, n INT, k INT {range})";
+    let Some(mut pair) = Pair::start(kind, &[table]) else {
+        return;
+    };
+    pair.both("INSERT INTO t VALUES (1, 'a', 'b', 'c', 'a', 'd', 1, 1)");
+    for results in ["binary", "NULL", "utf8mb4"] {
+        pair.run(&format!("SET character_set_results = {results}"));
+        for aggregates in ["MIN(long_text)", "MAX(s), MIN(e)", "MIN(b), MAX(n), SUM(n)"] {
+            let counted = format!("SELECT COUNT(DISTINCT c), {aggregates}, SUM(k) FROM t");
+            pair.same_result_of_text(&counted);
+            let flags = |session: &mut Session| -> Vec<_> {
+                let done = session.must(&counted);
+                done.sets[0]
+                    .columns
+                    .iter()
+                    .map(|(.., flags)| *flags)
+                    .collect()
+            };
+            let [plain, protected] = pair.sessions();
+            assert_eq!(flags(plain), flags(protected), "{results}: {counted}");
         }
     }
 }

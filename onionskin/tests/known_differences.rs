@@ -17,6 +17,7 @@ fn a_plain_server_makes_each_difference_itself(kind: Kind) {
             one_row_is_told_of_by_its_warnings,
             an_update_is_told_of_by_the_optimizer,
             a_query_sees_what_is_impossible,
+            a_key_spares_the_conversion,
         ],
         Kind::MySql => &[
             replace_counts_rows_by_their_bytes,
@@ -84,6 +85,17 @@ fn a_query_sees_what_is_impossible(plain: &mut Session) {
     assert_eq!(read.warnings, 0);
     let update = format!("UPDATE t SET n = 1 WHERE {condition}");
     assert_eq!(plain.must_fail(&update), 1292);
+}
+
+/// NO_ROW_TO_LOOK_AT. The constant is converted where there is a row to look at. Tokens narrow the
+/// rows, as a key does.
+fn a_key_spares_the_conversion(plain: &mut Session) {
+    plain.must("CREATE TABLE t (id INT PRIMARY KEY, n INT, at DATETIME)");
+    plain.must("INSERT INTO t VALUES (30, 1, '2020-01-31 10:11:12')");
+    let update = "UPDATE t SET n = 2 WHERE at = '10000-01-01'";
+    assert_eq!(plain.must_fail(&format!("{update} AND n = 5")), 1292);
+    assert_eq!(plain.must_fail(&format!("{update} AND id = 30")), 1292);
+    assert_eq!(plain.must(&format!("{update} AND id = 31")).warnings, 0);
 }
 
 /// COPIED. A protected column has a CHECK, for which MySQL copies the table.

@@ -4,6 +4,9 @@
 #[path = "transactions/killed.rs"]
 mod killed;
 
+#[path = "transactions/reads_only.rs"]
+mod reads_only;
+
 #[path = "transactions/steps.rs"]
 mod steps;
 
@@ -12,6 +15,7 @@ use onionskin_testkit::*;
 use self::killed::{
     a_killed_query_leaves_the_session_as_it_was, what_is_killed_has_changed_all_or_nothing,
 };
+use self::reads_only::{a_begin_within_one_that_only_reads, a_change_fails_before_its_table_does};
 use self::steps::{
     a_bound_for_queries_is_none_for_changes, a_definition_in_the_middle_of_a_change_waits,
     what_fails_in_the_middle_has_changed_nothing,
@@ -32,6 +36,8 @@ on_both_servers!(
     what_fails_in_the_middle_has_changed_nothing,
     what_is_killed_has_changed_all_or_nothing,
     a_killed_query_leaves_the_session_as_it_was,
+    a_begin_within_one_that_only_reads,
+    a_change_fails_before_its_table_does,
 );
 
 const TABLES: [&str; 2] = [

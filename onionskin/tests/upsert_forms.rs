@@ -15,6 +15,22 @@ fn pair(kind: Kind) -> Option<Pair> {
     Some(pair)
 }
 
+/// A column that the new row does not have is missed before any value is looked at.
+#[test]
+fn mysql_misses_a_column_of_the_new_row_first() {
+    let Some(mut pair) = pair(Kind::MySql) else {
+        return;
+    };
+    for change in ["p = new.p, q = new.q", "q = new.q + 1, p = new.p"] {
+        let sql = format!(
+            "INSERT INTO t (id, q) VALUES (1, '0x10') AS new ON DUPLICATE KEY UPDATE {change}"
+        );
+        let said = pair.same(&sql);
+        assert!(said.starts_with("1054 "), "{said}");
+        assert!(pair.same_if_done_with(&sql, &[]));
+    }
+}
+
 /// Beside the new row, a bare name of a column means both rows.
 #[test]
 fn mysql_names_the_new_row() {

@@ -5,8 +5,13 @@
 //! miss that, if a look-up of tables came before the lock. So a transaction that has done nothing
 //! yet is ended for a look-up, and begun again as the client has begun it.
 
+use onionskin_wire::StatusFlags;
+
 use crate::error::Outcome;
 use crate::exchange::Server;
+
+/// Ends such a transaction.
+pub(crate) const END: &[u8] = b"ROLLBACK AND NO CHAIN NO RELEASE";
 
 /// How the client has begun its transaction.
 #[derive(Default)]
@@ -17,6 +22,8 @@ pub(crate) struct FreshTransaction {
     begun: Vec<u8>,
     /// How many questions the server had been asked by then.
     asked: u64,
+    /// It only reads. MySQL keeps to that in a BEGIN that ends such a transaction, too.
+    reads_only: bool,
 }
 
 impl FreshTransaction {
@@ -30,6 +37,7 @@ impl FreshTransaction {
         self.said.clear();
         self.said.extend_from_slice(said);
         self.asked = server.asked();
+        self.reads_only = server.status.contains(StatusFlags::IN_TRANS_READONLY);
     }
 
     /// Whether the client has asked nothing in it.
@@ -47,11 +55,21 @@ impl FreshTransaction {
 
     /// Begins the transaction anew, as the client has begun it.
     pub fn begin_again(mut self, server: &mut Server) -> Outcome<FreshTransaction> {
+        self.begin(server)?;
+        if self.reads_only && !server.status.contains(StatusFlags::IN_TRANS_READONLY) {
+            server.run(END)?;
+            server.run(b"SET TRANSACTION READ ONLY")?;
+            self.begin(server)?;
+        }
+        self.asked = server.asked();
+        Ok(self)
+    }
+
+    fn begin(&self, server: &mut Server) -> Outcome<()> {
         for sql in &self.said {
             server.run(sql)?;
         }
         server.run(&self.begun)?;
-        self.asked = server.asked();
-        Ok(self)
+        Ok(())
     }
 }

@@ -6,7 +6,7 @@
 //! LIMIT ends the search, on which side of an OR comes first. Two plain servers with other indexes
 //! differ in it. So such warnings are not counted; all others are, and the values, rows and errors
 //! are compared as always. The same holds for 1525, the error of a constant that is no time at all,
-//! which may stand twice in the list, and for 1292 about a column where it can only be a
+//! which may stand twice in the list, and for 1292 and 1366 about a column where they can only be a
 //! condition's, or cannot be told from one ([`Raised`]).
 //!
 //! MySQL also warns of the zero date that one of its own temporary tables holds beside a MAX() that
@@ -23,17 +23,20 @@ const SHOWN: usize = 64;
 
 /// Drops, of the differences behind `from`, those in the number of warnings, if the two lists
 /// differ in such warnings only. Returns whether it has dropped any: what is asked about the
-/// statement is not comparable then.
+/// statement is not comparable then. `is_cut`: what the proxy has refused stands behind them in
+/// the same text.
 pub fn drop_uncertain(
     plain: &mut Conn,
     proxy: &mut Conn,
     statements: &[Statement],
-    raised: Raised,
+    raised: &Raised,
+    is_cut: bool,
     differences: &mut Vec<Difference>,
     from: usize,
 ) -> bool {
     let counts = |d: &Difference| d.kind.ends_with(": warnings") || is_about_their_number(d);
-    if let Some((_, before)) = statements.split_last() {
+    let before = statements.len() - usize::from(!is_cut);
+    if let Some(before) = statements.get(..before) {
         // of a statement within a text nobody can ask what the warnings were
         let is_before = |d: &Difference| {
             let mut before = before.iter().filter(|s| evaluates(s));
@@ -53,9 +56,14 @@ pub fn drop_uncertain(
     true
 }
 
-/// Whether it has a condition, or reads rows.
+/// Whether it has a condition, or reads rows, or may do so.
 fn evaluates(statement: &Statement) -> bool {
-    changes(statement) || statement.text().starts_with("SELECT ")
+    changes(statement) || statement.text().starts_with("SELECT ") || is_by_name(statement)
+}
+
+/// Whether it executes what another one has prepared.
+fn is_by_name(statement: &Statement) -> bool {
+    statement.text().starts_with("EXECUTE ")
 }
 
 fn changes(statement: &Statement) -> bool {
@@ -64,10 +72,11 @@ fn changes(statement: &Statement) -> bool {
 }
 
 /// What may have raised the warnings of the last statement.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Raised {
-    /// 1292 about a column may be of a value that was stored.
-    Storing,
+    /// 1292 about a column may be of a value that was stored, unless that value stands in the
+    /// condition alone. The statement's text before its condition, and the condition.
+    Storing(String, String),
     /// It has changed nothing, or stores nothing: 1292 is a condition's.
     Condition,
     /// It is prepared, on MySQL. There, a parameter gets the type of what stands beside it, even of
@@ -83,8 +92,9 @@ pub fn raised(
     plain: &Answer,
     proxied: &Answer,
 ) -> Raised {
-    let Some(last) = statements.last().filter(|s| evaluates(s)) else {
-        return Raised::Storing;
+    let evaluated = |s: &&Statement| evaluates(s) && !is_by_name(s);
+    let Some(last) = statements.last().filter(evaluated) else {
+        return Raised::nothing();
     };
     if !changes(last) {
         return Raised::Condition;
@@ -96,7 +106,31 @@ pub fn raised(
     match last.label.starts_with("delete") || nothing(plain) && nothing(proxied) {
         _ if last.prepared && is_mysql => Raised::Conversion,
         true => Raised::Condition,
-        false => Raised::Storing,
+        false => {
+            let text = last.text();
+            let (stored, condition) = text.split_once(" WHERE ").unwrap_or((&text, ""));
+            Raised::Storing(stored.to_owned(), condition.to_owned())
+        }
+    }
+}
+
+impl Raised {
+    /// Nothing is known of it.
+    pub fn nothing() -> Raised {
+        Raised::Storing(String::new(), String::new())
+    }
+
+    /// Whether a warning about a column may be of a value that was stored.
+    fn may_be_stored(&self, message: &str) -> bool {
+        let Raised::Storing(stored, condition) = self else {
+            return false;
+        };
+        let value = message.split_once(" value: '").map(|(_, behind)| behind);
+        let value = value.and_then(|behind| behind.split_once("' for column "));
+        !value.is_some_and(|(value, _)| {
+            let quoted = format!("'{value}'");
+            condition.contains(&quoted) && !stored.contains(&quoted)
+        })
     }
 }
 
@@ -105,7 +139,7 @@ pub fn drop_shown(
     statements: &[Statement],
     plain: &Answer,
     proxied: &Answer,
-    raised: Raised,
+    raised: &Raised,
     differences: &mut Vec<Difference>,
     from: usize,
 ) {
@@ -136,16 +170,17 @@ fn listed(conn: &mut Conn) -> Vec<Vec<Value>> {
     rows.into_iter().map(Row::unwrap).collect()
 }
 
-fn same_others(plain: Vec<Vec<Value>>, proxied: Vec<Vec<Value>>, raised: Raised) -> bool {
+fn same_others(plain: Vec<Vec<Value>>, proxied: Vec<Vec<Value>>, raised: &Raised) -> bool {
+    let is_whole = plain.len().max(proxied.len()) < SHOWN;
     let plain = others(plain, raised);
-    plain.is_some() && plain == others(proxied, raised)
+    // what stores nothing has no others behind the end of the list, either
+    let is_certain =
+        |others: &Vec<_>| is_whole || *raised == Raised::Condition && others.is_empty();
+    plain.as_ref().is_some_and(is_certain) && plain == others(proxied, raised)
 }
 
-/// The warnings that are not of this kind, by level and code; `None` if the list may not be whole.
-fn others(rows: Vec<Vec<Value>>, raised: Raised) -> Option<Vec<(Value, Value)>> {
-    if rows.len() >= SHOWN {
-        return None;
-    }
+/// The warnings that are not of this kind, by level and code; `None` if it is no list of warnings.
+fn others(rows: Vec<Vec<Value>>, raised: &Raised) -> Option<Vec<(Value, Value)>> {
     let mut rest = Vec::new();
     for row in rows {
         let [level, code, Value::Bytes(message)] = row.as_slice() else {
@@ -153,15 +188,18 @@ fn others(rows: Vec<Vec<Value>>, raised: Raised) -> Option<Vec<(Value, Value)>> 
         };
         let message = String::from_utf8_lossy(message);
         let of_aggregate = message.contains("'0000-00-00' for column 'MAX(");
-        let storing = raised == Raised::Storing;
-        let of_column = storing && message.contains(" for column ") && !of_aggregate;
-        let of_condition = is(code, "1525") || is(code, "1292") && !of_column;
-        let resolved = raised == Raised::Conversion && is(code, "1364") && !is_error(level);
+        let of_column = message.contains(" for column ") && !of_aggregate;
+        let is_stored = of_column && raised.may_be_stored(&message);
+        // how a constant is written; the server says so each time that it reads it
+        let is_deprecated = *raised == Raised::Condition && (is(code, "4095") || is(code, "4096"));
+        let is_odd = is(code, "1292") || is(code, "1366");
+        let of_condition = is(code, "1525") || is_odd && !is_stored || is_deprecated;
+        let resolved = *raised == Raised::Conversion && is(code, "1364") && !is_error(level);
         if !of_condition && !resolved {
             rest.push((level.clone(), code.clone()));
         }
     }
-    if raised == Raised::Conversion {
+    if *raised == Raised::Conversion {
         rest.dedup();
     }
     Some(rest)

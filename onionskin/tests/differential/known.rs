@@ -30,11 +30,20 @@ pub const KNOWN: &[(&str, &str)] = &[
         COPIED,
     ),
     ("insert: info", SAYS_ONE_ROW),
+    ("insert (binary): info", SAYS_ONE_ROW),
     ("insert ignore: info", SAYS_ONE_ROW),
+    ("insert ignore (binary): info", SAYS_ONE_ROW),
     ("insert on duplicate: info", SAYS_ONE_ROW),
+    ("insert on duplicate (binary): info", SAYS_ONE_ROW),
+    ("insert of odd constants: info", SAYS_ONE_ROW),
+    ("insert of odd constants (binary): info", SAYS_ONE_ROW),
     (
         "update: fails on the plain server only, with 1292",
         SEEN_TO_BE_IMPOSSIBLE,
+    ),
+    (
+        "update narrowed: fails on the plain server only, with 1292",
+        NO_ROW_TO_LOOK_AT,
     ),
     ("update: info", FINDS_NONE),
     ("update (binary): info", FINDS_NONE),
@@ -50,6 +59,8 @@ const SAYS_ONE_ROW: &str = "under sql_warnings, servers tell in words of one row
 const FINDS_NONE: &str = "MariaDB tells nothing of an UPDATE that its optimizer sees to find no row; it sees other conditions here";
 const SEEN_TO_BE_IMPOSSIBLE: &str = "MariaDB: an UPDATE converts the constants of a condition and fails; a SELECT that looks for the rows sees that the \
                                      condition is impossible and converts none";
+const NO_ROW_TO_LOOK_AT: &str = "MariaDB: an UPDATE converts the constants of a condition, and fails, where there is a row to look at; tokens may have \
+                                 found none";
 const PREPARED_DEFINITION: &str = "MySQL warns of DECIMAL UNSIGNED when the definition is prepared; a definition is sent as a text here";
 
 const NOT_SEEN: &str = "MySQL: a parameter beside a plain column that cannot be converted is an error before any row is looked for; where the proxy \

@@ -37,6 +37,7 @@ use crate::planner::{Known, Planned, Planner, refuse};
 use crate::scope::{self, Scope, position};
 use crate::unknown::Place;
 use crate::visit::{Visitor, visit};
+use crate::write::check_new_rows;
 
 /// What is said of `INSERT IGNORE` with such a clause.
 pub(super) const IGNORED: NotUnderstood =
@@ -78,6 +79,7 @@ pub(super) fn of_values(planner: &mut Planner<'_>, insert: &Insert) -> Planned<A
     let head = planner.token_at(planner.offset(last.span))? + 1;
     let (clause, end) = clause(planner)?;
     let (alias, clause) = row_alias(planner, insert, clause)?;
+    check_new_rows(insert, list)?;
     let (indexes, values, rows) = match &insert.source {
         None => set(planner, insert, &table, clause)?,
         Some(query) => rows(planner, insert, query, &table, (head, clause))?,

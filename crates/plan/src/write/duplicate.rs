@@ -85,6 +85,23 @@ fn listed(insert: &Insert) -> Option<Vec<String>> {
     insert.columns.iter().map(name).collect()
 }
 
+/// Refuses columns of the new row that the row does not have, in any of the clause's assignments.
+pub(crate) fn check_new_rows(insert: &Insert, list: &[Assignment]) -> Planned<()> {
+    let Some(alias) = &insert.insert_alias else {
+        return Ok(());
+    };
+    if alias.col_aliases.as_ref().is_some_and(|c| !c.is_empty()) {
+        return Ok(());
+    }
+    let alias = RowAlias {
+        name: alias.row_alias.to_string(),
+        columns: Vec::new(),
+        listed: listed(insert).unwrap_or_default(),
+    };
+    let mut values = list.iter().map(|assignment| &assignment.value);
+    values.try_for_each(|value| check_new_row(value, &alias))
+}
+
 /// Refuses a column of the new row that the row does not have, as MySQL does before it looks at any
 /// value.
 fn check_new_row(value: &Expr, alias: &RowAlias) -> Planned<()> {

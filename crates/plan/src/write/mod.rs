@@ -31,6 +31,8 @@ use crate::planner::{Planned, Planner, TextBuilder, quoted, refuse};
 use crate::scope::{Scope, position};
 use crate::unknown::Place;
 
+pub(crate) use self::duplicate::check_new_rows;
+
 /// A column of an `INSERT`'s list.
 enum Target {
     Plain(String),

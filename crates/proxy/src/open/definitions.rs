@@ -22,6 +22,8 @@ use crate::state::State;
 
 /// The collation of what is no text.
 const BINARY_COLLATION: u16 = 63;
+/// Its name.
+const BINARY: &str = "binary";
 
 /// Whether a packet with a column definition names a sealed column or a companion.
 pub(crate) fn names_physical(definition: &[u8]) -> bool {
@@ -173,9 +175,14 @@ fn plain_definition<'a>(
                 definition.flags = flags;
             }
         }
-        Described::Aggregate { .. } => {
+        Described::Aggregate { column, .. } => {
             definition.org_name = b"".as_slice().into();
-            if definition.charset == BINARY_COLLATION {
+            // a text that is shown as bytes is none of bytes
+            let ty = column.as_ref().and_then(|c| c.column().sql_type.as_ref());
+            let is_text = ty
+                .and_then(|ty| ty.collation)
+                .is_some_and(|c| c.name() != BINARY);
+            if definition.charset == BINARY_COLLATION && !is_text {
                 definition.flags |= ColumnFlags::BINARY;
             }
         }

@@ -12,7 +12,7 @@ use super::Session;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
 use crate::server_errors::{
-    COLUMN_COUNT, NO_SUCH_DATABASE, NO_SUCH_TABLE, READ_ONLY, SYNTAX, UNKNOWN_COLUMN,
+    COLUMN_COUNT, NO_SUCH_DATABASE, NO_SUCH_TABLE, NOT_LOCKED, READ_ONLY, SYNTAX, UNKNOWN_COLUMN,
 };
 
 /// Errors of a text whatever its values are: it cannot be read, a table or its database is missing
@@ -62,7 +62,7 @@ impl Session {
                     // in a transaction that only reads, a change fails before its tables do
                     Err(
                         failure @ Failure::Server {
-                            code: NO_SUCH_TABLE,
+                            code: NO_SUCH_TABLE | NOT_LOCKED,
                             ..
                         },
                     ) if !is_query(sql) => {
@@ -85,20 +85,24 @@ impl Session {
                     let is_lost = *column && looked_up && code == UNKNOWN_COLUMN;
                     is_lost || BEFORE_VALUES.contains(&code)
                 };
-                self.aside(|s| match s.server.prepare_in_vain(text) {
-                    // what else the server says may be about the other values
-                    Err(failure) if failure.ends_transaction() => Err(failure),
-                    Err(Failure::Server { code, .. }) if !ends(code) => {
-                        s.server.settle()?;
-                        Ok(match (code, stands) {
-                            // it has opened the tables by then
-                            (UNKNOWN_COLUMN, _) if *column => Asked::OtherColumns,
-                            (UNKNOWN_COLUMN | COLUMN_COUNT, true) => Asked::OtherColumns,
-                            (_, true) => Asked::Unclear,
-                            (_, false) => Asked::There,
-                        })
+                self.aside(|s| {
+                    // in a transaction that only reads, a change fails before its tables do
+                    s.say_next_transaction()?;
+                    match s.server.prepare_in_vain(text) {
+                        // what else the server says may be about the other values
+                        Err(failure) if failure.ends_transaction() => Err(failure),
+                        Err(Failure::Server { code, .. }) if !ends(code) => {
+                            s.server.settle()?;
+                            Ok(match (code, stands) {
+                                // it has opened the tables by then
+                                (UNKNOWN_COLUMN, _) if *column => Asked::OtherColumns,
+                                (UNKNOWN_COLUMN | COLUMN_COUNT, true) => Asked::OtherColumns,
+                                (_, true) => Asked::Unclear,
+                                (_, false) => Asked::There,
+                            })
+                        }
+                        done => done.map(|()| Asked::There),
                     }
-                    done => done.map(|()| Asked::There),
                 })
             }
         }

@@ -13,6 +13,7 @@ use super::Session;
 use super::doubt::Asked;
 use crate::catalog::{KeyedPlan, MAX_PLANS, PlanOrigin};
 use crate::error::{Failure, Outcome};
+use crate::fresh_transaction::END;
 use crate::metrics::Label;
 use crate::row_update::COMMIT;
 use crate::state::REAL_AS_FLOAT;
@@ -181,7 +182,7 @@ impl Session {
         }
         let fresh = std::mem::take(&mut self.fresh_transaction);
         self.save_list()?;
-        self.server.run(b"ROLLBACK AND NO CHAIN NO RELEASE")?;
+        self.server.run(END)?;
         let done = self.aside(ask);
         if let Err(failure) = &done
             && failure.is_fatal()
