@@ -33,8 +33,10 @@ on_both_servers!(
 
 /// In every value that must not reach the server.
 const ZANZIBAR: &str = "zanzibarW4k";
-/// How old what a proxy knows of a table may be, and some more.
-const A_WHILE: Duration = Duration::from_millis(1500);
+/// How old what a proxy of these tests knows of a table may be, in milliseconds: less than usual.
+const RECHECK: &str = "200";
+/// The same, and some more.
+const A_WHILE: Duration = Duration::from_millis(300);
 
 const CUSTOMERS: &str = "CREATE TABLE cu (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) ENCRYPTED FOR (eq), \
      email VARCHAR(60) ENCRYPTED FOR (eq), city VARCHAR(20)) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci";
@@ -65,6 +67,7 @@ impl Place {
             ProxyOptions {
                 settings: settings.into(),
                 tables: tables.into(),
+                environment: vec![("ONIONSKIN_TEST_RECHECK".into(), RECHECK.into())],
                 ..ProxyOptions::default()
             },
         );

@@ -19,8 +19,10 @@ on_both_servers!(
 
 /// In every value that must not reach the server.
 const SECRET_TEXT: &str = "zanzibarB7q";
-/// How old what a proxy knows of a table may be, and some more.
-const A_WHILE: Duration = Duration::from_millis(1500);
+/// How old what a proxy of these tests knows of a table may be, in milliseconds: less than usual.
+const RECHECK: &str = "200";
+/// The same, and some more.
+const A_WHILE: Duration = Duration::from_millis(300);
 
 const PROTECTED: &str =
     "CREATE TABLE ov (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(40) ENCRYPTED FOR (eq))";
@@ -42,7 +44,12 @@ impl Place {
             ..ServerOptions::default()
         };
         let server = Server::start(kind, options)?;
-        let proxy = Proxy::start(&server, tables);
+        let options = ProxyOptions {
+            tables: tables.into(),
+            environment: vec![("ONIONSKIN_TEST_RECHECK".into(), RECHECK.into())],
+            ..ProxyOptions::default()
+        };
+        let proxy = Proxy::start_with(&server, options);
         let mut admin = server.connect();
         admin.must("CREATE DATABASE app DEFAULT CHARSET utf8mb4");
         admin.must("USE app");

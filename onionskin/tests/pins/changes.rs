@@ -15,6 +15,7 @@ pub fn definitions_go_on(kind: Kind) {
         settings: "enforce = true\n".into(),
         tables: ENFORCED.into(),
         keys: Some(place.proxy.keys()),
+        environment: vec![("ONIONSKIN_TEST_RECHECK".into(), RECHECK.into())],
         ..ProxyOptions::default()
     };
     let second = Proxy::start_with(&place.server, options);
