@@ -224,7 +224,7 @@ pub fn definitions_that_are_not_shown(kind: Kind) {
     two.protected("sealed");
     let views = [
         "CREATE VIEW narrow AS SELECT id, name, open FROM under",
-        "CREATE VIEW over AS SELECT id, name, open FROM below",
+        "CREATE VIEW above AS SELECT id, name, open FROM below",
     ];
     let unchanged = [
         "CREATE VIEW plainly AS SELECT id, name, open FROM kept",
@@ -238,7 +238,7 @@ pub fn definitions_that_are_not_shown(kind: Kind) {
         "CREATE TABLE app.last (id INT)",
         "CREATE USER writer@'%', viewer@'%', clerk@'%'",
         "GRANT SELECT, INSERT, UPDATE, DELETE ON app.* TO writer@'%'",
-        "GRANT SELECT, INSERT, SHOW VIEW ON app.over TO viewer@'%'",
+        "GRANT SELECT, INSERT, SHOW VIEW ON app.above TO viewer@'%'",
         "GRANT SELECT (name, open), INSERT (name, open) ON app.columns TO clerk@'%'",
         "GRANT SELECT ON app.other TO viewer@'%', clerk@'%'",
     ] {
@@ -252,7 +252,7 @@ pub fn definitions_that_are_not_shown(kind: Kind) {
         ("root", "locked"),
         ("writer", "narrow"),
         ("writer", "turned"),
-        ("viewer", "over"),
+        ("viewer", "above"),
         ("clerk", "columns"),
         ("writer", "plainly"),
         ("writer", "openly"),
@@ -270,7 +270,7 @@ pub fn definitions_that_are_not_shown(kind: Kind) {
         elsewhere.must(&format!("DROP TABLE {table}"));
         two.protected(table);
     }
-    for sql in ["DROP VIEW narrow, over", "RENAME TABLE turned TO turned_2"] {
+    for sql in ["DROP VIEW narrow, above", "RENAME TABLE turned TO turned_2"] {
         elsewhere.must(sql);
     }
     elsewhere.must("CREATE VIEW turned AS SELECT id, name, open FROM turned_2");

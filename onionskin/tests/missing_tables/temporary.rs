@@ -1,8 +1,8 @@
 //! Plaintext temporary tables that the proxy has not made, by names that `[protect]` is about; and
 //! EXPLAIN of another database, whose tables are looked for elsewhere.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
 
 use ::mysql::prelude::Queryable;
 use onionskin_testkit::*;
@@ -115,13 +115,23 @@ pub fn questions_that_end_in_errors(kind: Kind) {
         .must("CREATE PROCEDURE hide() CREATE TEMPORARY TABLE seen (a VARCHAR(60))");
     let said = Arc::new(AtomicU16::new(0));
     let saying = Arc::clone(&said);
-    let lies = move |command: &[u8], number: usize, packet: &[u8]| {
-        let code = saying.load(Ordering::Relaxed);
-        match (command.starts_with(b"\x03SHOW CREATE TABLE"), code, number) {
-            (false, ..) | (_, 0, _) => vec![packet.to_vec()],
-            (_, code, 0) => vec![[b"\xff", &code.to_le_bytes()[..], b"#HY000ended"].concat()],
-            _ => Vec::new(),
+    // whether the row was there, of an answer in whose place an error was said
+    let rest = Mutex::new(None::<bool>);
+    let lies = move |command: &[u8], _: usize, packet: &[u8]| {
+        let mut rest = rest.lock().expect("no panic with it");
+        if let Some(had_row) = *rest {
+            let is_row = packet.windows(6).any(|part| part == b"CREATE");
+            *rest = (!had_row || packet[0] != 0xfe).then_some(had_row || is_row);
+            return Vec::new();
         }
+        let code = saying.load(Ordering::Relaxed);
+        // an answer to what was asked in front of it may come first
+        let is_count = packet == [2] && command.starts_with(b"\x03SHOW CREATE TABLE");
+        if code == 0 || !is_count {
+            return vec![packet.to_vec()];
+        }
+        *rest = Some(false);
+        vec![[b"\xff", &code.to_le_bytes()[..], b"#HY000ended"].concat()]
     };
     let meddler = Meddler::to(place.server.port(), lies);
     let options = ProxyOptions {
