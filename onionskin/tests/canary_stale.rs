@@ -19,7 +19,8 @@ use ::mysql::prelude::Queryable;
 use accounts::{accounts_that_see_no_columns, roles_see_other_tables};
 use onionskin_testkit::*;
 use snapshots::{
-    a_transaction_that_sees_the_past, questions_that_share_a_past, what_is_supposed_hides_no_table,
+    a_transaction_that_sees_the_past, definitions_that_are_not_shown, questions_that_share_a_past,
+    what_is_supposed_hides_no_table,
 };
 
 on_both_servers!(
@@ -34,6 +35,7 @@ on_both_servers!(
     roles_see_other_tables,
     questions_about_the_last_statement,
     a_transaction_that_sees_the_past,
+    definitions_that_are_not_shown,
     questions_that_share_a_past,
     what_is_supposed_hides_no_table,
 );

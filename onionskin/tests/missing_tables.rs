@@ -31,6 +31,7 @@ on_both_servers!(
     temporary_tables_of_triggers,
     temporary_tables_of_views,
     programs_that_have_the_server_tell_less,
+    questions_that_end_in_errors,
     temporary_tables_without_protected_columns,
     explained_in_another_database,
 );
@@ -690,6 +691,13 @@ fn what_servers_do_not_understand(kind: Kind) {
         );
         assert_eq!(session.must_fail(&sql), 1054, "{sql}");
     }
+    // the server does not get to reading it
+    place.admin.must("SET GLOBAL max_prepared_stmt_count = 0");
+    let imported = format!("IMPORT lost '{SECRET}'");
+    assert!(session.run(&imported).is_err());
+    place
+        .admin
+        .must("SET GLOBAL max_prepared_stmt_count = 1000");
     // where a string belongs
     session.must("REVOKE SELECT ON other.plain FROM 'friend'@'%'");
     session.must("PREPARE one FROM 'SELECT 1'");

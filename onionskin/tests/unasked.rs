@@ -1,6 +1,9 @@
 //! What a server does with a session that nobody has asked for: another database, a request for a
 //! file, a number that another statement has. No value of a protected column follows it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use onionskin_testkit::*;
 
 use ::mysql::LocalInfileHandler;
@@ -221,6 +224,8 @@ fn files_that_nobody_has_named(kind: Kind) {
             (b"\x03SELECT 12345", 0) => request("the file"),
             (b"\x03SELECT 12345", _) => Vec::new(),
             (text, 0) if text.windows(9).any(|part| part == b"'another'") => request("the file"),
+            (text, 0) if text.starts_with(b"\x03SHOW CREATE TABLE") => request("the file"),
+            (text, 0) if text.starts_with(b"\x03SHOW COLUMNS") => request("the file"),
             _ => vec![packet.to_vec()],
         }
     };
@@ -231,17 +236,23 @@ fn files_that_nobody_has_named(kind: Kind) {
     let load = |file: &str| format!("LOAD DATA LOCAL INFILE '{file}' INTO TABLE plain (email)");
     for (text, is_sent) in [
         ("SELECT 12345".to_owned(), false),
+        ("SHOW CREATE TABLE users".to_owned(), false),
+        ("SHOW COLUMNS FROM users".to_owned(), false),
         (load("another"), false),
         (format!("{}; {}", load("first"), load("second")), true),
     ] {
         let mut session = proxy.connect_to("app");
-        let handler = LocalInfileHandler::new(|_, to| {
+        let asked = Arc::new(AtomicBool::new(false));
+        let asking = Arc::clone(&asked);
+        let handler = LocalInfileHandler::new(move |_, to| {
             use std::io::Write;
+            asking.store(true, Ordering::Relaxed);
             to.write_all(SECRET.as_bytes())
         });
         session.conn().set_local_infile_handler(Some(handler));
         let done = session.conn().query_drop(&text);
         assert_eq!(done.is_ok(), is_sent, "{text}: {done:?}");
         assert_eq!(meddler.was_sent(SECRET), is_sent, "{text}");
+        assert_eq!(asked.load(Ordering::Relaxed), is_sent, "{text}");
     }
 }

@@ -15,6 +15,7 @@ on_both_servers!(
     names_take_little_memory,
     unread_texts_under_a_limit_keep_the_session,
     values_for_tables_that_are_missing,
+    rows_of_binary_logs,
 );
 
 /// In every value that must not reach the server.
@@ -528,5 +529,40 @@ fn values_for_tables_that_are_missing(kind: Kind) {
         assert!(failure.code == 1142 && text.contains(verb), "{sql}: {text}");
     }
     drop((session, narrow));
+    place.nothing_leaked();
+}
+
+/// What mysqlbinlog prints of a log with rows: which tables they are of is in no word.
+fn rows_of_binary_logs(kind: Kind) {
+    let Some(place) = Place::start(kind, "") else {
+        return;
+    };
+    // of SECRET_TEXT
+    let rows = "emFuemliYXJCN3E=";
+    let mut texts = vec![
+        format!("BINLOG '{rows}'"),
+        format!("bInLoG /* x */ '\n{rows}\n'/*!*/"),
+        format!("/*!40000 BINLOG '{rows}' */"),
+        format!("/*!40000 */ BINLOG '{rows}'"),
+        format!("PREPARE p FROM \"BINLOG '{rows}'\""),
+    ];
+    if kind == Kind::MariaDb {
+        texts.push(format!("EXECUTE IMMEDIATE \"BINLOG '{rows}'\""));
+        texts.push(format!(
+            "SET STATEMENT max_statement_time = 1 FOR BINLOG '{rows}'"
+        ));
+        texts.push("BINLOG @a, @b".into());
+    }
+    for text in &texts {
+        for before in ["DO 0", "SET NAMES sjis"] {
+            let said = place.send(before, text.as_bytes()).expect_err(text);
+            assert!(said.contains("OS10"), "{text}: {said}");
+        }
+        let mut session = place.proxy.connect_to("app");
+        assert!(session.conn().prep(text).is_err(), "{text}");
+        assert!(session.run(&format!("DO 1; {text}")).is_err(), "{text}");
+    }
+    let log = std::fs::read_to_string(place.server.data_dir().join("general.log"));
+    assert!(!log.expect("a log").contains(rows));
     place.nothing_leaked();
 }

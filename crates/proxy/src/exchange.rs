@@ -26,7 +26,7 @@ use onionskin_wire::{
 use crate::age::{RECHECK, now};
 use crate::error::{Failure, Outcome, too_long};
 use crate::packet_bound::PacketBound;
-use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE, ROLLED_BACK};
+use crate::server_errors::{IS_ABSENT, IS_HIDDEN, ROLLED_BACK};
 use crate::view_text::{self, ViewText};
 use crate::written::Written;
 
@@ -134,6 +134,11 @@ pub(crate) enum Definition {
     Table(String),
     /// A view's.
     View(ViewText),
+    /// It shows none, and the account may read it: the columns that it has now.
+    Columns(Vec<String>),
+    /// The server has said something else, which says nothing of the table: that a lock was waited
+    /// for in vain, that the account has asked as often as it may.
+    Unsaid(Failure),
 }
 
 /// What `FOUND_ROWS()` is to the client. At the server it is about the last query, which may be one
@@ -695,22 +700,33 @@ impl Server {
         Ok(eof.warnings)
     }
 
-    /// The collation that string columns of results are announced with. To learn it, a statement is
-    /// prepared and not run: warnings, `ROW_COUNT()` and `FOUND_ROWS()` stay what they are.
+    /// The collation that string columns of results are announced with. Warnings, `ROW_COUNT()` and
+    /// `FOUND_ROWS()` stay what they are.
     pub fn announced_collation(&mut self) -> Outcome<u16> {
+        let collations = self.columns_of("SELECT 'a'", |column| column.charset)?;
+        let none = WireError::Malformed("a preparation without columns");
+        collations.last().copied().ok_or(Failure::Backend(none))
+    }
+
+    /// What the server says of the columns that a query would have. It is prepared and not run.
+    fn columns_of<T>(
+        &mut self,
+        sql: &str,
+        of: impl Fn(&ColumnDefinition<'_>) -> T,
+    ) -> Outcome<Vec<T>> {
         let mut command = vec![Command::StmtPrepare.to_byte()];
-        command.extend_from_slice(b"SELECT 'a'");
+        command.extend_from_slice(sql.as_bytes());
         let question = self.put_command(&command)?;
         self.flush()?;
         self.begin(question)?;
-        let (mut statement, mut collation) = (None, None);
+        let (mut statement, mut columns) = (None, Vec::new());
         while !self.tracker.is_complete() {
             match self.step()? {
                 Step::Err => return Err(self.error()),
                 Step::PrepareOk(ok) => statement = Some(ok.statement_id),
                 Step::ColumnDef => {
                     let definition = ColumnDefinition::decode(self.payload(), self.form);
-                    collation = Some(definition.map_err(Failure::Backend)?.charset);
+                    columns.push(of(&definition.map_err(Failure::Backend)?));
                 }
                 _ => {}
             }
@@ -720,8 +736,7 @@ impl Server {
             encode_statement_command(&mut close, Command::StmtClose, id);
             self.put_silent(&close)?;
         }
-        let none = WireError::Malformed("a preparation without columns");
-        collation.ok_or(Failure::Backend(none))
+        Ok(columns)
     }
 
     /// Whether look-ups show definitions as they were when the transaction began.
@@ -792,6 +807,34 @@ impl Server {
         Ok(shown)
     }
 
+    /// The same in a transaction that sees the past. What the server shows nothing of may be used all
+    /// the same: a view without the right SHOW VIEW, a table by privileges on columns. Of that, and
+    /// of a view that reads what is not shown, the columns count that it has now.
+    pub fn present_definitions(&mut self, names: &[TableName]) -> Outcome<Vec<Definition>> {
+        let shown = self.definitions(names)?;
+        let shown = names.iter().zip(shown).map(|(name, shown)| match shown {
+            Definition::Hidden => self.present_columns(name),
+            Definition::View(view) if view.is_unclear => self.present_columns(name),
+            Definition::Unsaid(failure) => Err(failure),
+            shown => Ok(shown),
+        });
+        shown.collect()
+    }
+
+    /// A snapshot is not made by that.
+    fn present_columns(&mut self, TableName { database, name }: &TableName) -> Outcome<Definition> {
+        let (database, name) = (identifier(database), identifier(name));
+        let sql = format!("SELECT * FROM {database}.{name}");
+        let of = |column: &ColumnDefinition<'_>| String::from_utf8_lossy(&column.name).into_owned();
+        match self.columns_of(&sql, of).map(Definition::Columns) {
+            Err(failure) => match not_shown(failure)? {
+                Definition::Unsaid(failure) => Err(failure),
+                shown => Ok(shown),
+            },
+            columns => columns,
+        }
+    }
+
     /// Whether the session has temporary tables of these names; `None` where it does not show what
     /// the name is. `ahead` is a statement of the proxy's own that goes out in front of that.
     pub fn are_temporary(
@@ -801,10 +844,11 @@ impl Server {
     ) -> Outcome<Vec<Option<bool>>> {
         let is_one = |shown| match shown {
             Definition::Table(text) | Definition::View(ViewText { text, .. }) => {
-                Some(text.starts_with("CREATE TEMPORARY "))
+                Ok(Some(text.starts_with("CREATE TEMPORARY ")))
             }
-            Definition::Absent => Some(false),
-            Definition::Hidden => None,
+            Definition::Absent => Ok(Some(false)),
+            Definition::Hidden | Definition::Columns(_) => Ok(None),
+            Definition::Unsaid(failure) => Err(failure),
         };
         // what the proxy asks runs no program, and what it sets is nothing that it hears of
         let (failed, told_state) = (self.failed, self.told_state);
@@ -832,7 +876,7 @@ impl Server {
         let shown = self.read_shown(asked)?;
         done?;
         (self.failed, self.told_state) = (failed, told_state);
-        Ok(shown.into_iter().map(is_one).collect())
+        shown.into_iter().map(is_one).collect()
     }
 
     fn shown(&mut self, names: &[TableName]) -> Outcome<Vec<Definition>> {
@@ -852,7 +896,6 @@ impl Server {
     }
 
     fn read_shown(&mut self, questions: Vec<Question>) -> Outcome<Vec<Definition>> {
-        const ABSENT: [u16; 2] = [NO_SUCH_DATABASE, NO_SUCH_TABLE];
         let mut shown = Vec::with_capacity(questions.len());
         for question in questions {
             shown.push(match self.read_rows(question) {
@@ -861,13 +904,7 @@ impl Server {
                     let text = cells.nth(1).flatten().unwrap_or_default();
                     Definition::Table(String::from_utf8_lossy(&text).into_owned())
                 }
-                Err(Failure::Server { code, .. }) if ABSENT.contains(&code) => Definition::Absent,
-                // a question that somebody has ended says nothing about the table
-                Err(failure) if failure.ends_transaction() || failure.is_interrupted() => {
-                    return Err(failure);
-                }
-                Err(Failure::Server { .. }) => Definition::Hidden,
-                Err(failure) => return Err(failure),
+                Err(failure) => not_shown(failure)?,
             });
         }
         Ok(shown)
@@ -877,6 +914,18 @@ impl Server {
     pub fn in_transaction(&self) -> bool {
         self.status.contains(StatusFlags::IN_TRANS)
             || !self.status.contains(StatusFlags::AUTOCOMMIT)
+    }
+}
+
+/// What an error in the place of a definition says of the table. It is one of the question where
+/// somebody has ended that.
+fn not_shown(failure: Failure) -> Outcome<Definition> {
+    match failure {
+        Failure::Server { code, .. } if IS_ABSENT.contains(&code) => Ok(Definition::Absent),
+        Failure::Server { code, .. } if IS_HIDDEN.contains(&code) => Ok(Definition::Hidden),
+        failure if failure.ends_transaction() || failure.is_interrupted() => Err(failure),
+        failure @ Failure::Server { .. } => Ok(Definition::Unsaid(failure)),
+        failure => Err(failure),
     }
 }
 

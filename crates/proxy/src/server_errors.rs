@@ -29,6 +29,20 @@ pub(crate) const DUPLICATE: u16 = 1062;
 pub(crate) const UNKNOWN_KEY_COLUMN: u16 = 1072;
 /// `ER_CANT_DROP_FIELD_OR_KEY`
 pub(crate) const UNKNOWN_COLUMN_OR_KEY: u16 = 1091;
+/// Errors of `SHOW CREATE TABLE` and the like by which there is no table of this name: names that no
+/// table can have, too.
+pub(crate) const IS_ABSENT: [u16; 7] = [
+    NO_SUCH_DATABASE,
+    NO_SUCH_TABLE,
+    1059, // ER_TOO_LONG_IDENT
+    WRONG_DATABASE_NAME,
+    1103, // ER_WRONG_TABLE_NAME
+    1109, // ER_UNKNOWN_TABLE, of information_schema
+    ILL_FORMED,
+];
+/// Errors of the same by which it is not shown: the account may not see it, it was not locked by
+/// `LOCK TABLES`, it is a view that is broken.
+pub(crate) const IS_HIDDEN: [u16; 6] = [1044, 1142, 1143, 1227, NOT_LOCKED, 1356];
 /// `ER_TABLE_NOT_LOCKED_FOR_WRITE`
 pub(crate) const LOCKED_FOR_READING: u16 = 1099;
 /// `ER_TABLE_NOT_LOCKED`

@@ -102,6 +102,9 @@ impl Session {
                 Step::Ok { .. } | Step::EndOfRows { .. } | Step::EofAfterColumns { .. } => {
                     self.write_end(step)?;
                 }
+                Step::LocalInfileRequest => {
+                    return Err(Failure::OutOfStep("a request for a file"));
+                }
                 _ => {
                     let payload = self.server.connection.last_payload();
                     if step == Step::ColumnDef && binary {

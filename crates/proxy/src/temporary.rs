@@ -32,7 +32,7 @@ use onionskin_wire::messages::OkPacket;
 use crate::catalog::{KeyedPlan, folded, hidden};
 use crate::error::{Failure, Outcome};
 use crate::exchange::Rows;
-use crate::server_errors::{NO_SUCH_DATABASE, NO_SUCH_TABLE};
+use crate::server_errors::{IS_HIDDEN, NO_SUCH_DATABASE, NO_SUCH_TABLE};
 use crate::session::Session;
 use crate::state::{Purpose, tracking};
 
@@ -124,7 +124,7 @@ impl Session {
                 None if is_known || self.is_a_table(name) => continue,
                 None => {
                     let look = |s: &mut Self| match s.read_temporary(name, None) {
-                        Err(Failure::Server { .. }) => {
+                        Err(Failure::Server { code, .. }) if IS_HIDDEN.contains(&code) => {
                             s.server.settle()?;
                             Ok(Shown::Table(None))
                         }

@@ -203,3 +203,103 @@ pub fn what_is_supposed_hides_no_table(kind: Kind) {
     assert_eq!(failed, [""; 0]);
     two.conclude();
 }
+
+/// MySQL shows an account the definition neither of a view, without the right SHOW VIEW, nor of a
+/// table of which it has privileges on columns, nor while somebody has locked it. A transaction that
+/// sees the past takes none of them for what it was.
+pub fn definitions_that_are_not_shown(kind: Kind) {
+    // the other one has no such transactions
+    if kind == Kind::MariaDb {
+        return;
+    }
+    let Some(mut two) = Two::start(kind) else {
+        return;
+    };
+    let mut admin = two.server.connect();
+    for table in [
+        "other", "locked", "columns", "turned", "under", "below", "kept",
+    ] {
+        two.plain(table);
+    }
+    two.protected("sealed");
+    let views = [
+        "CREATE VIEW narrow AS SELECT id, name, open FROM under",
+        "CREATE VIEW above AS SELECT id, name, open FROM below",
+    ];
+    let unchanged = [
+        "CREATE VIEW plainly AS SELECT id, name, open FROM kept",
+        "CREATE VIEW openly AS SELECT id, name, open FROM sealed",
+    ];
+    let mut elsewhere = two.elsewhere.connect_to("app");
+    for sql in views.iter().chain(&unchanged) {
+        elsewhere.must(sql);
+    }
+    for sql in [
+        "CREATE TABLE app.last (id INT)",
+        "CREATE USER writer@'%', viewer@'%', clerk@'%'",
+        "GRANT SELECT, INSERT, UPDATE, DELETE ON app.* TO writer@'%'",
+        "GRANT SELECT, INSERT, SHOW VIEW ON app.above TO viewer@'%'",
+        "GRANT SELECT (name, open), INSERT (name, open) ON app.columns TO clerk@'%'",
+        "GRANT SELECT ON app.other TO viewer@'%', clerk@'%'",
+    ] {
+        admin.must(sql);
+    }
+    let statement = |table: &str, name: &str| match table {
+        // an account that does not see the view's text may not write through it
+        "openly" => format!("SELECT id FROM openly WHERE name = {name} AND open <> {name}"),
+        _ => format!("INSERT INTO {table} (name, open) VALUES ({name}, {name})"),
+    };
+    let mut olds = Vec::new();
+    for (account, table) in [
+        ("root", "locked"),
+        ("writer", "narrow"),
+        ("writer", "turned"),
+        ("viewer", "above"),
+        ("clerk", "columns"),
+        ("writer", "plainly"),
+        ("writer", "openly"),
+    ] {
+        let mut old = Session::open(two.here.port(), account, "", Some("app"));
+        old.must("SET SESSION lock_wait_timeout = 1");
+        old.must(&statement(table, "'before'"));
+        let prepared = old.conn().prep(statement(table, "?"));
+        let prepared = prepared.expect("a statement");
+        old.must("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+        old.must("SELECT COUNT(*) FROM other");
+        olds.push((old, table, prepared));
+    }
+    for table in ["locked", "columns", "turned", "under", "below"] {
+        elsewhere.must(&format!("DROP TABLE {table}"));
+        two.protected(table);
+    }
+    for sql in ["DROP VIEW narrow, above", "RENAME TABLE turned TO turned_2"] {
+        elsewhere.must(sql);
+    }
+    elsewhere.must("CREATE VIEW turned AS SELECT id, name, open FROM turned_2");
+    for sql in views {
+        elsewhere.must(sql);
+    }
+    // nobody sees `locked` while somebody renames it and waits for another table
+    let mut locker = two.server.connect();
+    locker.must("LOCK TABLES app.last READ");
+    let mut renaming = two.server.connect();
+    let renamed = thread::spawn(move || {
+        renaming.run("RENAME TABLE app.locked TO app.locked_2, app.last TO app.last_2")
+    });
+    sleep(A_SECOND);
+    for (old, table, prepared) in &mut olds {
+        let is_changed = !matches!(*table, "plainly" | "openly");
+        let value = match is_changed {
+            true => two.secret(),
+            false => CONTROL.to_owned(),
+        };
+        let done = old.run(&statement(table, &format!("'{value}'")));
+        assert_eq!(done.is_err(), is_changed, "{table}: {done:?}");
+        let done = old.conn().exec_drop(&*prepared, (&value, &value));
+        assert_eq!(done.is_err(), is_changed, "{table}: {done:?}");
+    }
+    locker.must("UNLOCK TABLES");
+    renamed.join().expect("no panic").expect("it is renamed");
+    drop(olds);
+    two.conclude();
+}

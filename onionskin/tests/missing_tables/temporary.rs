@@ -1,6 +1,9 @@
 //! Plaintext temporary tables that the proxy has not made, by names that `[protect]` is about; and
 //! EXPLAIN of another database, whose tables are looked for elsewhere.
 
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, Mutex};
+
 use ::mysql::prelude::Queryable;
 use onionskin_testkit::*;
 
@@ -96,6 +99,67 @@ pub fn temporary_tables_of_programs(kind: Kind) {
     let found = session.text("SELECT id FROM t WHERE a = 'x'");
     assert_eq!(found.as_deref(), Ok("1"));
     drop((session, other));
+    place.nothing_leaked();
+}
+
+/// A question that ends in an error says nothing of the name: somebody has ended it, a lock was
+/// waited for in vain, the account has asked as often as it may.
+pub fn questions_that_end_in_errors(kind: Kind) {
+    let Some(mut place) = Place::start(kind) else {
+        return;
+    };
+    place.admin.must("USE app");
+    place.admin.must("CREATE TABLE seen (x_id INT)");
+    place
+        .admin
+        .must("CREATE PROCEDURE hide() CREATE TEMPORARY TABLE seen (a VARCHAR(60))");
+    let said = Arc::new(AtomicU16::new(0));
+    let saying = Arc::clone(&said);
+    // whether the row was there, of an answer in whose place an error was said
+    let rest = Mutex::new(None::<bool>);
+    let lies = move |command: &[u8], _: usize, packet: &[u8]| {
+        let mut rest = rest.lock().expect("no panic with it");
+        if let Some(had_row) = *rest {
+            let is_row = packet.windows(6).any(|part| part == b"CREATE");
+            *rest = (!had_row || packet[0] != 0xfe).then_some(had_row || is_row);
+            return Vec::new();
+        }
+        let code = saying.load(Ordering::Relaxed);
+        // an answer to what was asked in front of it may come first
+        let is_count = packet == [2] && command.starts_with(b"\x03SHOW CREATE TABLE");
+        if code == 0 || !is_count {
+            return vec![packet.to_vec()];
+        }
+        *rest = Some(false);
+        vec![[b"\xff", &code.to_le_bytes()[..], b"#HY000ended"].concat()]
+    };
+    let meddler = Meddler::to(place.server.port(), lies);
+    let options = ProxyOptions {
+        settings: "backend_tls = \"never\"\n".into(),
+        tables: super::POLICY.into(),
+        backend: Some(meddler.address()),
+        keys: Some(place.proxy.keys()),
+        ..ProxyOptions::default()
+    };
+    let proxy = Proxy::start_with(&place.server, options);
+    let insert = format!("INSERT INTO seen VALUES ('{SECRET}')");
+    for code in [1317, 1969, 3024, 1205, 1226] {
+        let mut session = proxy.connect_to("app");
+        session.must("SELECT x_id FROM seen WHERE x_id = 2");
+        session.must("CALL hide()");
+        said.store(code, Ordering::Relaxed);
+        assert_eq!(session.must_fail(&insert), code);
+        assert_eq!(session.must_fail(&insert), code);
+        assert!(
+            session
+                .conn()
+                .query_drop(format!("DO 1; {insert}"))
+                .is_err()
+        );
+        said.store(0, Ordering::Relaxed);
+        is_refused(&mut session, "seen");
+    }
+    drop(proxy);
     place.nothing_leaked();
 }
 

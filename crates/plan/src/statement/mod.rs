@@ -62,8 +62,9 @@ use self::set_statement::{is_set_statement, set_statement};
 use self::show::show;
 use self::string_names::string_as_name;
 use self::words::{
-    defines, defines_view, first_words, hides_by_name, is_analyze, is_by_name, is_describe,
-    is_idle_comment, made_view, manages_accounts, only_names, relayed_by_table_name, word_is,
+    defines, defines_view, first_words, gives_events, hides_by_name, is_analyze, is_by_name,
+    is_describe, is_idle_comment, made_view, manages_accounts, only_names, relayed_by_table_name,
+    word_is,
 };
 pub(crate) use self::words::{flattened, is_one_of};
 
@@ -266,6 +267,9 @@ fn decide<'a>(
     let starts = |w: &str| word_is(&words, 0, w);
     if let Some(action) = by_name(request, &tokens, &words)? {
         return Ok((action, None));
+    }
+    if gives_events(sql, &tokens, request.settings.lex) {
+        return refuse(&errors::STATEMENT, "BINLOG, whose rows are not read");
     }
     if starts("create") && crate::ddl::creates_table(sql, &tokens) {
         return crate::ddl::create_table(request, tokens, near);

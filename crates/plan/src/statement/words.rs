@@ -48,12 +48,28 @@ pub(super) fn is_by_name(words: &[&str]) -> bool {
 /// Whether one of them begins in or behind a comment that servers read, or behind MariaDB's SET
 /// STATEMENT: its text is a string, which nobody would read.
 pub(super) fn hides_by_name(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
-    let is_comment = |t: &&Token| matches!(t.kind, TokenKind::Executable | TokenKind::Hint);
-    let (comments, rest) = tokens.split_at(tokens.iter().take_while(is_comment).count());
-    let is_verb = |words: &[&str]| VERBS.iter().any(|w| word_is(words, 0, w));
-    if !comments.is_empty()
-        && (is_verb(&first_words(sql, rest, 1)) || is_by_name(&first_words(sql, rest, 2)))
-    {
+    let (comments, rest) = behind_comments(tokens);
+    let is_behind = !comments.is_empty() && is_by_name(&first_words(sql, rest, 2));
+    is_behind || hides_verb(sql, tokens, mode, &VERBS)
+}
+
+/// Whether the statement is BINLOG, whose rows are in no words, wherever that begins.
+pub(super) fn gives_events(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool {
+    const EVENTS: [&str; 1] = ["binlog"];
+    word_is(&first_words(sql, tokens, 1), 0, EVENTS[0]) || hides_verb(sql, tokens, mode, &EVENTS)
+}
+
+/// A statement behind the comments that servers read in front of it.
+fn behind_comments(tokens: &[Token]) -> (&[Token], &[Token]) {
+    tokens.split_at(tokens.iter().take_while(|t| hides_words(t)).count())
+}
+
+/// Whether a statement with one of these verbs begins in or behind a comment that servers read, or
+/// behind MariaDB's SET STATEMENT.
+fn hides_verb(sql: &[u8], tokens: &[Token], mode: LexMode, verbs: &[&str]) -> bool {
+    let (comments, rest) = behind_comments(tokens);
+    let is_verb = |words: &[&str]| verbs.iter().any(|w| word_is(words, 0, w));
+    if !comments.is_empty() && is_verb(&first_words(sql, rest, 1)) {
         return true;
     }
     let mut executable = comments.iter().filter(|t| t.kind == TokenKind::Executable);
@@ -66,7 +82,7 @@ pub(super) fn hides_by_name(sql: &[u8], tokens: &[Token], mode: LexMode) -> bool
     let words = first_words(sql, rest, 2);
     let sets = word_is(&words, 0, "set") && word_is(&words, 1, "statement");
     let behind_for = |pair: &[Token]| {
-        let is_hidden = is_comment(&&pair[1]) || is_verb(&first_words(sql, &pair[1..], 1));
+        let is_hidden = hides_words(&pair[1]) || is_verb(&first_words(sql, &pair[1..], 1));
         pair[0].is_word(sql, "for") && is_hidden
     };
     begins || (sets && rest.windows(2).any(behind_for))

@@ -190,7 +190,7 @@ impl Account {
     ) -> Outcome<HashMap<TableName, Definition>> {
         let tables = names.iter().filter(|name| self.can_be_confirmed(name));
         let tables: Vec<_> = tables.cloned().collect();
-        let shown = server.definitions(&tables)?;
+        let shown = server.present_definitions(&tables)?;
         Ok(tables.into_iter().zip(shown).collect())
     }
 
@@ -262,7 +262,8 @@ impl Account {
         let mut shown = Vec::new();
         for (name, definition) in missing.iter().zip(server.definitions(&asked)?) {
             match definition {
-                Definition::Hidden => {}
+                // nobody writes to what is hidden
+                Definition::Hidden | Definition::Columns(_) | Definition::Unsaid(_) => {}
                 Definition::Absent => found.dropped.push((*name).to_owned()),
                 Definition::Table(_) | Definition::View(..) => shown.push(*name),
             }

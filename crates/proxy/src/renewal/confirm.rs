@@ -54,7 +54,7 @@ impl Account {
             asked.push(name.clone());
             known.push(Some(table));
         }
-        let shown = server.definitions(&asked)?;
+        let shown = server.present_definitions(&asked)?;
         for ((name, known), shown) in asked.into_iter().zip(known).zip(&shown) {
             if !is_shown(known.as_deref(), shown) {
                 // another session may have looked it up meanwhile; what this one is shown has to be

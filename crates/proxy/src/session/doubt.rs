@@ -12,7 +12,8 @@ use super::Session;
 use crate::error::{Failure, Outcome};
 use crate::exchange::Server;
 use crate::server_errors::{
-    COLUMN_COUNT, NO_SUCH_DATABASE, NO_SUCH_TABLE, NOT_LOCKED, READ_ONLY, SYNTAX, UNKNOWN_COLUMN,
+    COLUMN_COUNT, KILLED, NO_SUCH_DATABASE, NO_SUCH_TABLE, NOT_LOCKED, OUT_OF_TIME, READ_ONLY,
+    SYNTAX, UNKNOWN_COLUMN,
 };
 
 /// Errors of a text whatever its values are: it cannot be read, a table or its database is missing
@@ -27,6 +28,14 @@ const BEFORE_VALUES: [u16; 8] = [
     READ_ONLY,
     SYNTAX,
 ];
+
+/// Whether the server has not got to reading the text: as many statements are prepared as it allows,
+/// the account has asked as often as it may, somebody has ended the question, or a lock was waited
+/// for in vain.
+fn is_unread(code: u16) -> bool {
+    const TOO_MANY: [u16; 3] = [1226, 1461, 1205];
+    code == KILLED || OUT_OF_TIME.contains(&code) || TOO_MANY.contains(&code)
+}
 
 /// How many tables of one stored program are looked up. One that names more is taken for one that
 /// names a missing table.
@@ -91,7 +100,7 @@ impl Session {
                     match s.server.prepare_in_vain(text) {
                         // what else the server says may be about the other values
                         Err(failure) if failure.ends_transaction() => Err(failure),
-                        Err(Failure::Server { code, .. }) if !ends(code) => {
+                        Err(Failure::Server { code, .. }) if !ends(code) && !is_unread(code) => {
                             s.server.settle()?;
                             Ok(match (code, stands) {
                                 // it has opened the tables by then

@@ -67,8 +67,8 @@ impl Words {
             .filter(|word| !word.is_empty())
     }
 
-    /// Whether a text may be prepared here that nobody reads. Privileges have the words as well,
-    /// and stored programs are the server's own.
+    /// Whether a text may be prepared here that nobody reads, or BINLOG gives rows. Privileges have
+    /// the words as well, and stored programs are the server's own.
     pub(super) fn prepares(&self) -> bool {
         const PROGRAMS: [&[u8]; 5] = [b"procedure", b"function", b"trigger", b"event", b"package"];
         let is_version = |word: &&[u8]| *word == b"m" || word.iter().all(u8::is_ascii_digit);
@@ -81,7 +81,7 @@ impl Words {
         !is_other
             && self
                 .list()
-                .any(|word| matches!(word, b"prepare" | b"execute"))
+                .any(|word| matches!(word, b"prepare" | b"execute" | b"binlog"))
     }
 
     /// Whether a column may be meant to be protected: no server knows these words.
