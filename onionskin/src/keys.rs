@@ -98,6 +98,8 @@ enum Target {
     Exec,
     /// The transit engine under [provider.vault]
     Vault,
+    /// The token under [provider.pkcs11]
+    Pkcs11,
     /// The passphrase in ONIONSKIN_NEW_PASSPHRASE
     Passphrase,
     /// Nobody: the file's mode is its only protection
@@ -109,6 +111,7 @@ impl Target {
         match self {
             Target::Exec => Some(ProviderName::Exec),
             Target::Vault => Some(ProviderName::Vault),
+            Target::Pkcs11 => Some(ProviderName::Pkcs11),
             Target::Passphrase | Target::File => None,
         }
     }

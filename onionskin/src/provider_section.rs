@@ -12,10 +12,15 @@ use std::{
 
 use clap::ValueEnum;
 use onionskin_keys::KeyProvider;
-use onionskin_providers::{ExecProvider, VaultLogin, VaultProvider, VaultSettings};
+use onionskin_providers::{
+    ExecProvider, Pkcs11Provider, Pkcs11Settings, VaultLogin, VaultProvider, VaultSettings,
+};
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::passphrase::{VAULT_SECRET_ID, VAULT_TOKEN, secret};
+use crate::{
+    passphrase::{PKCS11_PIN, VAULT_SECRET_ID, VAULT_TOKEN, secret},
+    token,
+};
 
 /// How long a provider may take to answer, unless the configuration says.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -77,6 +82,8 @@ pub enum ProviderName {
     Exec,
     /// The transit engine of Vault or OpenBao.
     Vault,
+    /// A token that speaks PKCS#11.
+    Pkcs11,
 }
 
 impl ProviderName {
@@ -91,6 +98,7 @@ impl fmt::Display for ProviderName {
         f.write_str(match self {
             ProviderName::Exec => "exec",
             ProviderName::Vault => "vault",
+            ProviderName::Pkcs11 => "pkcs11",
         })
     }
 }
@@ -101,6 +109,7 @@ impl fmt::Display for ProviderName {
 pub struct ProviderSections {
     exec: Option<ExecSection>,
     vault: Option<VaultSection>,
+    pkcs11: Option<Pkcs11Section>,
 }
 
 /// `[provider.exec]`
@@ -133,6 +142,36 @@ struct VaultSection {
     jwt_file: Option<PathBuf>,
     #[serde(default = "answer", deserialize_with = "seconds")]
     timeout_seconds: Duration,
+}
+
+/// `[provider.pkcs11]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pkcs11Section {
+    module: PathBuf,
+    token: Option<String>,
+    serial: Option<String>,
+    slot: Option<u64>,
+    key: Option<String>,
+    key_id: Option<String>,
+    #[serde(default = "answer", deserialize_with = "seconds")]
+    timeout_seconds: Duration,
+}
+
+impl Pkcs11Section {
+    fn provider(&self) -> Result<Pkcs11Provider, String> {
+        Pkcs11Provider::new(Pkcs11Settings {
+            module: self.module.clone(),
+            token: self.token.clone(),
+            serial: self.serial.clone(),
+            slot: self.slot,
+            key: self.key.clone(),
+            key_id: self.key_id.clone(),
+            pin: secret(PKCS11_PIN),
+            time: self.timeout_seconds,
+            child: token::command,
+        })
+    }
 }
 
 /// `login`
@@ -226,6 +265,12 @@ impl ProviderSections {
                     made.map_err(|why| format!("[provider.vault]: {why}"))?,
                 ))
             }
+            ProviderName::Pkcs11 => {
+                let made = self.pkcs11.as_ref().ok_or_else(missing)?.provider();
+                Ok(Box::new(
+                    made.map_err(|why| format!("[provider.pkcs11]: {why}"))?,
+                ))
+            }
         }
     }
 
@@ -234,6 +279,7 @@ impl ProviderSections {
         let named = [
             (ProviderName::Exec, self.exec.is_some()),
             (ProviderName::Vault, self.vault.is_some()),
+            (ProviderName::Pkcs11, self.pkcs11.is_some()),
         ];
         for (name, is_there) in named {
             if is_there || used == Some(name) {
@@ -296,6 +342,25 @@ mod tests {
             "[kms]\nkey = \"a\"\n",
         ] {
             assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_named_with_a_library() {
+        let token =
+            |text: &str| read(&format!("[pkcs11]\n{text}"))?.check(Some(ProviderName::Pkcs11));
+        let sound = "module = \"/x.so\"\ntoken = \"t\"\nkey = \"k\"\n";
+        assert_eq!(token(sound), Ok(()));
+        assert_eq!(ProviderName::of("pkcs11"), Some(ProviderName::Pkcs11));
+        assert_eq!(ProviderName::Pkcs11.to_string(), "pkcs11");
+        for (bad, what) in [
+            ("module = \"/x.so\"\nkey = \"k\"", "names no token"),
+            ("module = \"x.so\"\ntoken = \"t\"\nkey = \"k\"", "absolute"),
+            (&format!("{sound}pin = \"1234\""), "unknown field `pin`"),
+            ("token = \"t\"\nkey = \"k\"", "`module`"),
+        ] {
+            let error = token(bad).expect_err(bad);
+            assert!(error.contains(what), "{error}");
         }
     }
 

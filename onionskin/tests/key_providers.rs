@@ -3,6 +3,8 @@
 
 #[path = "key_providers/outages.rs"]
 mod outages;
+#[path = "key_providers/pkcs11.rs"]
+mod pkcs11;
 #[path = "key_providers/vault.rs"]
 mod vault;
 

@@ -8,6 +8,8 @@
 //! |---|---|
 //! | `exec` | a program that is told by JSON on its standard input |
 //! | `vault` | the transit engine of Vault and OpenBao, over HTTPS |
+//! | `pkcs11` | a token that speaks PKCS#11, by a child process |
+//! | `owners` | who may change the code that is run |
 //! | `fault`, `shown`, `secret_text` | why there is no answer, what is shown and what is wiped of one |
 //! | `talk` | a child process: its input, its output, and how long it may take |
 //!
@@ -15,10 +17,13 @@
 
 mod exec;
 mod fault;
+mod owners;
+mod pkcs11;
 mod secret_text;
 mod shown;
 mod talk;
 mod vault;
 
 pub use exec::ExecProvider;
+pub use pkcs11::{Pkcs11Provider, Pkcs11Settings, answer_one_question};
 pub use vault::{Secret, VaultLogin, VaultProvider, VaultSettings};

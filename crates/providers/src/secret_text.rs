@@ -1,14 +1,19 @@
 //! Text that is wiped.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
 /// Text of an answer that may be a key. Wiped when dropped.
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(transparent)]
 pub(crate) struct SecretText(String);
 
 impl SecretText {
+    /// Takes a text.
+    pub fn of(text: String) -> Self {
+        SecretText(text)
+    }
+
     /// The text.
     pub fn text(&self) -> &str {
         &self.0
