@@ -100,6 +100,8 @@ enum Target {
     Vault,
     /// The token under [provider.pkcs11]
     Pkcs11,
+    /// The key in AWS KMS under [provider.aws-kms]
+    AwsKms,
     /// The passphrase in ONIONSKIN_NEW_PASSPHRASE
     Passphrase,
     /// Nobody: the file's mode is its only protection
@@ -112,6 +114,7 @@ impl Target {
             Target::Exec => Some(ProviderName::Exec),
             Target::Vault => Some(ProviderName::Vault),
             Target::Pkcs11 => Some(ProviderName::Pkcs11),
+            Target::AwsKms => Some(ProviderName::AwsKms),
             Target::Passphrase | Target::File => None,
         }
     }

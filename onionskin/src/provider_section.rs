@@ -13,7 +13,8 @@ use std::{
 use clap::ValueEnum;
 use onionskin_keys::KeyProvider;
 use onionskin_providers::{
-    ExecProvider, Pkcs11Provider, Pkcs11Settings, VaultLogin, VaultProvider, VaultSettings,
+    ExecProvider, KmsProvider, KmsSettings, Pkcs11Provider, Pkcs11Settings, VaultLogin,
+    VaultProvider, VaultSettings,
 };
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -76,7 +77,7 @@ impl KeysSection {
 
 /// A provider's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum ProviderName {
     /// A program of the operator's.
     Exec,
@@ -84,6 +85,8 @@ pub enum ProviderName {
     Vault,
     /// A token that speaks PKCS#11.
     Pkcs11,
+    /// AWS KMS.
+    AwsKms,
 }
 
 impl ProviderName {
@@ -99,6 +102,7 @@ impl fmt::Display for ProviderName {
             ProviderName::Exec => "exec",
             ProviderName::Vault => "vault",
             ProviderName::Pkcs11 => "pkcs11",
+            ProviderName::AwsKms => "aws-kms",
         })
     }
 }
@@ -110,6 +114,8 @@ pub struct ProviderSections {
     exec: Option<ExecSection>,
     vault: Option<VaultSection>,
     pkcs11: Option<Pkcs11Section>,
+    #[serde(rename = "aws-kms")]
+    aws_kms: Option<KmsSection>,
 }
 
 /// `[provider.exec]`
@@ -170,6 +176,33 @@ impl Pkcs11Section {
             pin: secret(PKCS11_PIN),
             time: self.timeout_seconds,
             child: token::command,
+        })
+    }
+}
+
+/// `[provider.aws-kms]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KmsSection {
+    key: String,
+    region: Option<String>,
+    endpoint: Option<String>,
+    ca: Option<PathBuf>,
+    #[serde(default)]
+    plain_http: bool,
+    #[serde(default = "answer", deserialize_with = "seconds")]
+    timeout_seconds: Duration,
+}
+
+impl KmsSection {
+    fn provider(&self, folder: &Path) -> Result<KmsProvider, String> {
+        KmsProvider::new(KmsSettings {
+            region: self.region.clone(),
+            key: self.key.clone(),
+            endpoint: self.endpoint.clone(),
+            authority: self.ca.as_ref().map(|ca| folder.join(ca)),
+            plain_http: self.plain_http,
+            time: self.timeout_seconds,
         })
     }
 }
@@ -251,27 +284,25 @@ impl ProviderSections {
         folder: &Path,
     ) -> Result<Box<dyn KeyProvider>, String> {
         let missing = || format!("there is no section [provider.{name}]");
-        match name {
+        let made: Result<Box<dyn KeyProvider>, String> = match name {
             ProviderName::Exec => {
                 let section = self.exec.as_ref().ok_or_else(missing)?;
-                let made = ExecProvider::new(&section.command, section.timeout_seconds);
-                let made = made.map_err(|why| format!("[provider.exec]: {why}"))?;
-                Ok(Box::new(made))
+                ExecProvider::new(&section.command, section.timeout_seconds).map(boxed)
             }
             ProviderName::Vault => {
                 let section = self.vault.as_ref().ok_or_else(missing)?;
-                let made = section.provider(folder);
-                Ok(Box::new(
-                    made.map_err(|why| format!("[provider.vault]: {why}"))?,
-                ))
+                section.provider(folder).map(boxed)
             }
             ProviderName::Pkcs11 => {
-                let made = self.pkcs11.as_ref().ok_or_else(missing)?.provider();
-                Ok(Box::new(
-                    made.map_err(|why| format!("[provider.pkcs11]: {why}"))?,
-                ))
+                let section = self.pkcs11.as_ref().ok_or_else(missing)?;
+                section.provider().map(boxed)
             }
-        }
+            ProviderName::AwsKms => {
+                let section = self.aws_kms.as_ref().ok_or_else(missing)?;
+                section.provider(folder).map(boxed)
+            }
+        };
+        made.map_err(|why| format!("[provider.{name}]: {why}"))
     }
 
     /// Whether all that stands there is sound, and there is something for `used`.
@@ -280,6 +311,7 @@ impl ProviderSections {
             (ProviderName::Exec, self.exec.is_some()),
             (ProviderName::Vault, self.vault.is_some()),
             (ProviderName::Pkcs11, self.pkcs11.is_some()),
+            (ProviderName::AwsKms, self.aws_kms.is_some()),
         ];
         for (name, is_there) in named {
             if is_there || used == Some(name) {
@@ -288,6 +320,10 @@ impl ProviderSections {
         }
         Ok(())
     }
+}
+
+fn boxed(provider: impl KeyProvider + 'static) -> Box<dyn KeyProvider> {
+    Box::new(provider)
 }
 
 fn transit() -> String {
@@ -360,6 +396,26 @@ mod tests {
             ("token = \"t\"\nkey = \"k\"", "`module`"),
         ] {
             let error = token(bad).expect_err(bad);
+            assert!(error.contains(what), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_kms_is_named_with_a_region() {
+        let kms =
+            |text: &str| read(&format!("[aws-kms]\n{text}"))?.check(Some(ProviderName::AwsKms));
+        assert_eq!(
+            kms("key = \"alias/k\"\nregion = \"eu-west-1\"\nca = \"ca\""),
+            Ok(())
+        );
+        assert_eq!(ProviderName::of("aws-kms"), Some(ProviderName::AwsKms));
+        assert_eq!(ProviderName::AwsKms.to_string(), "aws-kms");
+        for (bad, what) in [
+            ("key = \"alias/k\"", "region is missing"),
+            ("region = \"eu-west-1\"", "`key`"),
+            ("key = \"k\"\nsecret = \"s\"", "unknown field `secret`"),
+        ] {
+            let error = kms(bad).expect_err(bad);
             assert!(error.contains(what), "{error}");
         }
     }

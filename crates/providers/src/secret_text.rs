@@ -25,3 +25,12 @@ impl Drop for SecretText {
         self.0.zeroize();
     }
 }
+
+/// Wipes the texts of a question.
+pub(crate) fn wipe(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::String(text) => text.zeroize(),
+        serde_json::Value::Object(fields) => fields.values_mut().for_each(wipe),
+        _ => {}
+    }
+}
