@@ -1,7 +1,7 @@
 //! Signature Version 4 in the headers of a request, as every service of AWS but S3 wants it.
 //!
-//! The crates that do this bring an asynchronous runtime, or twenty others; `rusty-s3` signs
-//! addresses of S3 alone.
+//! The crates that do this bring tokio, or are asynchronous; `rusty-s3` signs addresses of S3
+//! alone.
 
 use aws_lc_rs::{
     digest::{SHA256, digest},
