@@ -157,7 +157,7 @@ impl Settings {
     }
 
     fn authorities(&self) -> Result<Vec<Certificate<'static>>, Fault> {
-        let Some(path) = self.authority.as_deref().or_else(system_authorities) else {
+        let Some(path) = self.authority.as_deref().or(system_authorities()) else {
             return Err(Fault::Setting(
                 "this system has no file of authorities: set AWS_CA_BUNDLE to one".into(),
             ));

@@ -253,6 +253,11 @@ impl KmsProvider {
             _ if matches!(status, 429 | 500..=599) => {
                 Fault::passing(format!("{address} answers {operation} with {name}{shown}"))
             }
+            // Not KMS' own JSON: something before it says no.
+            _ if matches!(status, 401 | 403) => lasting(format!(
+                "{address} refuses {operation} ({name}{}): look at the credentials, and at what they may do with the key {key}",
+                behind(&reply.body)
+            )),
             _ if matches!(status, 300..=399) => lasting(format!(
                 "{address} leads elsewhere ({status}), which is not followed: name the endpoint that answers itself"
             )),
@@ -492,7 +497,11 @@ mod tests {
             (http("307 Away", ""), "leads elsewhere (307)", false),
             (http("502 Bad Gateway", "<html"), "with 502", true),
             (http("429 Slow", ""), "with 429", true),
-            (http("403 No", ""), "Decrypt with 403", false),
+            (
+                http("403 No", "<a>b"),
+                "refuses Decrypt (403: <a>b): look at the",
+                false,
+            ),
             (b"garbage\r\n\r\n", "http://127.0.0.1", true),
             (b"", "has not answered within 0.6 seconds", true),
         ] {

@@ -20,7 +20,8 @@ for name, actions in {"opens": ["kms:Decrypt"], "changes": ["kms:Decrypt", "kms:
     made = iam.create_access_key(UserName=name)["AccessKey"]
     names[name] = [made["AccessKeyId"], made["SecretAccessKey"]]
 context = ssl.create_default_context(cafile="ca.pem")
-urllib.request.urlopen(endpoint + "/moto-api/reset-auth", data=b"0", context=context)
+request = urllib.request.Request(endpoint + "/moto-api/reset-auth", data=b"0", headers={"Content-Type": "text/plain"})
+urllib.request.urlopen(request, context=context)
 print(json.dumps(names))
 "#;
 
@@ -191,12 +192,12 @@ fn kms_wraps_the_root_key_and_says_what_is_wrong() {
         &section,
         opens,
         &["keys", "add"],
-        "does not allow kms:Encrypt",
+        "not authorized to perform: kms:Encrypt",
     );
     let wrong = [opens[0], "a-secret-that-is-wrong"];
-    refused(&section, wrong, &LIST, "refuses the credentials");
+    refused(&section, wrong, &LIST, "SignatureDoesNotMatch");
     let unknown = ["AKIAUNKNOWN", "a-secret-of-nobody"];
-    refused(&section, unknown, &LIST, "refuses the credentials");
+    refused(&section, unknown, &LIST, "InvalidClientTokenId");
     refused(&section, ["", ""], &LIST, "AWS_ACCESS_KEY_ID");
     let no_key = kms.section("alias/none");
     refused(&no_key, opens, &LIST, "has no key alias/none in eu-west-1");
