@@ -204,7 +204,11 @@ impl KmsProvider {
             code => code.to_owned(),
         };
         let lasting = |why: String| Fault::lasting(why);
-        if let Some(minutes) = skew(reply)
+        let is_of_signatures = matches!(
+            code,
+            "" | "InvalidSignatureException" | "SignatureDoesNotMatch" | "RequestExpired"
+        );
+        if let Some(minutes) = skew(reply).filter(|_| is_of_signatures)
             && minutes.abs() > SKEW_MINUTES
             && matches!(status, 400 | 403)
         {

@@ -23,6 +23,8 @@ static word login(void *a, void *b, void *c, void *d, void *e) {
     if (file) { fputs("login\n", file); fclose(file); }
     if (is("hangs")) sleep(60);
     if (is("locked")) return 0xA4;
+    if (is("unclear login")) return 0x05;
+    if (is("removed at login")) return 0x32;
     return real->all[LOGIN](a, b, c, d, e);
 }
 

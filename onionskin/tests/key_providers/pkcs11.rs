@@ -372,6 +372,12 @@ fn what_a_library_does_wrong_is_one_error() {
         ("session lost", "C_Decrypt with SessionHandleInvalid", 1),
         ("removed", "C_Decrypt with DeviceRemoved", 1),
         ("no mechanism", "has no AES-GCM (CKM_AES_GCM)", 2),
+        (
+            "unclear login",
+            "refuses the PIN (GeneralError). It was tried once",
+            2,
+        ),
+        ("removed at login", "C_Login with DeviceRemoved", 1),
         ("locked", "is locked after too many wrong PINs", 2),
         (
             "crashes",
@@ -391,6 +397,56 @@ fn what_a_library_does_wrong_is_one_error() {
     // By then it has answered.
     let ends = token.run_as(&home, &LIST, &[("BETWEEN", "crashes at its end")]);
     assert!(ends.status.success(), "{}", said(&ends));
+}
+
+/// Nobody is left who waits for a token in the name of a program that was killed.
+#[test]
+fn a_library_that_hangs_ends_with_the_program() {
+    let Some(token) = Token::new() else { return };
+    let home = token.home();
+    let library = between(&home);
+    let section = token.section("key = \"root\"\ntimeout_seconds = 60\n");
+    let section = section.replace(LIBRARY, library.to_str().expect("plain"));
+    home.configure("keys_provider = \"pkcs11\"\n", &section);
+    let mut command = home.command(&LIST);
+    command.envs(token.variables(&home)).env("BETWEEN", "hangs");
+    let mut child = command.spawn().expect("it starts");
+    wait_until("the library hangs", SOON, || logins(&home) == 1);
+    let below = children(child.id());
+    assert_eq!(below.len(), 1, "a process of its own");
+    let read = |name: &str| {
+        let text = fs::read(format!("/proc/{}/{name}", below[0])).expect("there");
+        String::from_utf8_lossy(&text).into_owned()
+    };
+    assert!(read("maps").contains("libsofthsm2"));
+    let parent = fs::read_to_string(format!("/proc/{}/maps", child.id())).expect("there");
+    assert!(!parent.contains("libsofthsm2") && !parent.contains("between.so"));
+    for name in ["cmdline", "environ"] {
+        let text = read(name);
+        assert!(
+            !text.contains("1234") && !text.contains("ONIONSKIN_PKCS11"),
+            "{text}"
+        );
+    }
+    child.kill().expect("killed");
+    child.wait().expect("ended");
+    wait_until("its child has ended", SOON, || {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", below[0]));
+        stat.map_or(true, |stat| stat.contains(") Z "))
+    });
+}
+
+/// The processes that a process has started.
+fn children(parent: u32) -> Vec<u32> {
+    let numbers = fs::read_dir("/proc").expect("there").flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let is_child = |number: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+        // Behind the name in brackets: the state, and the parent.
+        let behind = stat.rsplit(')').next().unwrap_or_default();
+        behind.split_whitespace().nth(1) == Some(&parent.to_string())
+    };
+    numbers.filter(is_child).collect()
 }
 
 #[test]

@@ -190,21 +190,40 @@ fn log_in(library: &Pkcs11, slot: Slot, asked: &Asked) -> Result<Session, Refusa
     }
     may_try(&token)?;
     let pin = AuthPin::from(asked.pin.text().to_owned());
-    match session.login(UserType::User, Some(&pin)) {
-        Ok(()) | Err(Error::Pkcs11(RvError::UserAlreadyLoggedIn, _)) => Ok(session),
-        Err(Error::Pkcs11(
-            RvError::PinIncorrect | RvError::PinInvalid | RvError::PinLenRange,
-            _,
-        )) => Err(Refusal {
-            fault: Fault::lasting(format!(
-                "the token {:?} refuses the PIN. It was tried once; a token locks itself after a few wrong ones",
-                token.label()
-            )),
-            pin_refused: true,
-        }),
-        Err(Error::Pkcs11(RvError::PinLocked, _)) => Err(locked(&token).into()),
-        Err(error) => Err(fault("C_Login", &error).into()),
-    }
+    let code = match session.login(UserType::User, Some(&pin)) {
+        Ok(()) | Err(Error::Pkcs11(RvError::UserAlreadyLoggedIn, _)) => return Ok(session),
+        Err(Error::Pkcs11(RvError::PinLocked, _)) => return Err(locked(&token).into()),
+        Err(error) => match error {
+            Error::Pkcs11(code, _) if !is_about_the_device(&code) => code,
+            other => return Err(fault("C_Login", &other).into()),
+        },
+    };
+    // Whatever else it says may have been counted as a wrong PIN.
+    let why = match code {
+        RvError::PinIncorrect => String::new(),
+        code => format!(" ({code:?})"),
+    };
+    Err(Refusal {
+        fault: Fault::lasting(format!(
+            "the token {:?} refuses the PIN{why}. It was tried once; a token locks itself after a few wrong ones",
+            token.label()
+        )),
+        pin_refused: true,
+    })
+}
+
+/// Whether an error says that the token, or the way to it, is away.
+fn is_about_the_device(code: &RvError) -> bool {
+    matches!(
+        code,
+        RvError::DeviceError
+            | RvError::DeviceMemory
+            | RvError::DeviceRemoved
+            | RvError::HostMemory
+            | RvError::SessionClosed
+            | RvError::SessionHandleInvalid
+            | RvError::TokenNotPresent
+    )
 }
 
 fn may_try(token: &TokenInfo) -> Result<(), Fault> {
