@@ -1,8 +1,8 @@
 //! A token that speaks PKCS#11 and has a key that it gives to nobody.
 //!
 //! The token's library is code of others. It is loaded by a child process, which is this program
-//! again, and asked there: a crash, a core dump or a library that hangs costs one answer, and the
-//! library never has the data keys beside it. The child lives for one question.
+//! again, and asked there: a crash or a library that hangs costs one answer, and the memory of the
+//! proxy is out of its reach. The child lives for one question.
 //!
 //! | file | holds |
 //! |---|---|
