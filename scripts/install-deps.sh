@@ -2,7 +2,7 @@
 # Installs what the Makefile's targets need, and nothing when it is all there.
 #
 #   scripts/install-deps.sh          for `make demo`: a C compiler, cmake (aws-lc), MariaDB
-#   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, Galera, valgrind, promtool, rsyslog, MySQL 9.7 in .servers/mysql, OpenBao in .servers/openbao, SeaweedFS in .servers/seaweedfs, moto in .servers/moto
+#   scripts/install-deps.sh tests    also sysbench, HAProxy, openssl, zstd, mariadb-backup, Galera, valgrind, promtool, rsyslog, SoftHSM, MySQL 9.7 in .servers/mysql, OpenBao in .servers/openbao, SeaweedFS in .servers/seaweedfs, moto in .servers/moto
 #   scripts/install-deps.sh package  for `make package-test`: Debian's tools for packages, systemd-nspawn
 #   scripts/install-deps.sh container  for `make container-test`: the same tools for packages, podman
 #   scripts/install-deps.sh browser  for `make browser-test`: chromium and its driver, and Python's venv
@@ -137,6 +137,8 @@ if [ -n "$tests" ]; then
     [ -e /usr/lib/galera/libgalera_smm.so ] || missing+=(galera-4)
     need socat socat
     need script bsdutils
+    need softhsm2-util softhsm2
+    need pkcs11-tool opensc
     [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || missing+=(debian-archive-keyring)
 fi
 

@@ -22,6 +22,15 @@ const PROVIDERS: &str = r#"# A program that wraps and unwraps the root key of th
 # address = "https://vault.example:8200"
 # ca      = "vault-ca.pem"
 # key     = "onionskin"
+# A token that speaks PKCS#11: its library, its label, and the key's. ONIONSKIN_PKCS11_PIN_FILE names the PIN's file.
+# [provider.pkcs11]
+# module = "/usr/lib/softhsm/libsofthsm2.so"
+# token  = "onionskin"
+# key    = "root"
+# AWS KMS. Credentials are those of the AWS tools.
+# [provider.aws-kms]
+# key    = "alias/onionskin"
+# region = "eu-west-1"
 
 "#;
 

@@ -100,6 +100,10 @@ enum Target {
     Exec,
     /// The transit engine under [provider.vault]
     Vault,
+    /// The token under [provider.pkcs11]
+    Pkcs11,
+    /// The key in AWS KMS under [provider.aws-kms]
+    AwsKms,
     /// The passphrase in ONIONSKIN_NEW_PASSPHRASE
     Passphrase,
     /// Nobody: the file's mode is its only protection
@@ -111,6 +115,8 @@ impl Target {
         match self {
             Target::Exec => Some(ProviderName::Exec),
             Target::Vault => Some(ProviderName::Vault),
+            Target::Pkcs11 => Some(ProviderName::Pkcs11),
+            Target::AwsKms => Some(ProviderName::AwsKms),
             Target::Passphrase | Target::File => None,
         }
     }

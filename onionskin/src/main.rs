@@ -25,6 +25,7 @@
 //! | `bench` | measures what each layer costs |
 //! | `completions` | what shells and `man` know of the commands, for packages |
 //! | `tied` | a hidden command: runs the private server, and ends it with its parent |
+//! | `token` | a hidden command: asks a token that speaks PKCS#11, in a process of its own |
 //! | `config_file`, `scratch_section`, `config_template` | `onionskin.toml`, and the one that `init` writes |
 //! | `hardening` | no core dumps, nobody looks into the process |
 //! | `passphrase` | where a passphrase comes from |
@@ -95,6 +96,7 @@ mod termination;
 mod tied;
 mod tls;
 mod tls_section;
+mod token;
 mod trial_start;
 mod verify;
 
@@ -138,6 +140,8 @@ enum Command {
     Man(completions::Man),
     #[command(hide = true)]
     Tied(tied::Tied),
+    #[command(hide = true)]
+    Token(token::Token),
 }
 
 fn main() -> ExitCode {
@@ -170,6 +174,7 @@ fn main() -> ExitCode {
         Command::Completions(completions) => completions.run(Program::command()),
         Command::Man(man) => man.run(Program::command()),
         Command::Tied(tied) => tied.run(),
+        Command::Token(token) => token.run(),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

@@ -8,8 +8,8 @@
 //!
 //! The first two exclude each other; either goes before a credential. One line break at a file's
 //! end does not count. What logs in to a provider of the root key comes from such places, too:
-//! `ONIONSKIN_VAULT_TOKEN` and `ONIONSKIN_VAULT_SECRET_ID`, with the credentials
-//! `onionskin-vault-token` and `onionskin-vault-secret-id`.
+//! `ONIONSKIN_VAULT_TOKEN`, `ONIONSKIN_VAULT_SECRET_ID` and `ONIONSKIN_PKCS11_PIN`, with the
+//! credentials `onionskin-vault-token`, `onionskin-vault-secret-id` and `onionskin-pkcs11-pin`.
 
 use std::{
     mem,
@@ -31,6 +31,8 @@ pub const PASSPHRASE: &str = "ONIONSKIN_PASSPHRASE";
 pub const VAULT_TOKEN: &str = "ONIONSKIN_VAULT_TOKEN";
 /// The variable that holds the secret id of a role of Vault's.
 pub const VAULT_SECRET_ID: &str = "ONIONSKIN_VAULT_SECRET_ID";
+/// The variable that holds the PIN of a token.
+pub const PKCS11_PIN: &str = "ONIONSKIN_PKCS11_PIN";
 /// Longest file of a passphrase, in bytes.
 const LIMIT: u64 = 4096;
 

@@ -12,10 +12,16 @@ use std::{
 
 use clap::ValueEnum;
 use onionskin_keys::KeyProvider;
-use onionskin_providers::{ExecProvider, VaultLogin, VaultProvider, VaultSettings};
+use onionskin_providers::{
+    ExecProvider, KmsProvider, KmsSettings, Pkcs11Provider, Pkcs11Settings, VaultLogin,
+    VaultProvider, VaultSettings,
+};
 use serde::{Deserialize, Deserializer, de::Error};
 
-use crate::passphrase::{VAULT_SECRET_ID, VAULT_TOKEN, secret};
+use crate::{
+    passphrase::{PKCS11_PIN, VAULT_SECRET_ID, VAULT_TOKEN, secret},
+    token,
+};
 
 /// How long a provider may take to answer, unless the configuration says.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -90,12 +96,16 @@ impl KeysSection {
 
 /// A provider's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum ProviderName {
     /// A program of the operator's.
     Exec,
     /// The transit engine of Vault or OpenBao.
     Vault,
+    /// A token that speaks PKCS#11.
+    Pkcs11,
+    /// AWS KMS.
+    AwsKms,
 }
 
 impl ProviderName {
@@ -110,6 +120,8 @@ impl fmt::Display for ProviderName {
         f.write_str(match self {
             ProviderName::Exec => "exec",
             ProviderName::Vault => "vault",
+            ProviderName::Pkcs11 => "pkcs11",
+            ProviderName::AwsKms => "aws-kms",
         })
     }
 }
@@ -120,6 +132,9 @@ impl fmt::Display for ProviderName {
 pub struct ProviderSections {
     exec: Option<ExecSection>,
     vault: Option<VaultSection>,
+    pkcs11: Option<Pkcs11Section>,
+    #[serde(rename = "aws-kms")]
+    aws_kms: Option<KmsSection>,
 }
 
 /// `[provider.exec]`
@@ -152,6 +167,63 @@ struct VaultSection {
     jwt_file: Option<PathBuf>,
     #[serde(default = "answer", deserialize_with = "seconds")]
     timeout_seconds: Duration,
+}
+
+/// `[provider.pkcs11]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pkcs11Section {
+    module: PathBuf,
+    token: Option<String>,
+    serial: Option<String>,
+    slot: Option<u64>,
+    key: Option<String>,
+    key_id: Option<String>,
+    #[serde(default = "answer", deserialize_with = "seconds")]
+    timeout_seconds: Duration,
+}
+
+impl Pkcs11Section {
+    fn provider(&self) -> Result<Pkcs11Provider, String> {
+        Pkcs11Provider::new(Pkcs11Settings {
+            module: self.module.clone(),
+            token: self.token.clone(),
+            serial: self.serial.clone(),
+            slot: self.slot,
+            key: self.key.clone(),
+            key_id: self.key_id.clone(),
+            pin: secret(PKCS11_PIN),
+            time: self.timeout_seconds,
+            child: token::command,
+        })
+    }
+}
+
+/// `[provider.aws-kms]`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KmsSection {
+    key: String,
+    region: Option<String>,
+    endpoint: Option<String>,
+    ca: Option<PathBuf>,
+    #[serde(default)]
+    plain_http: bool,
+    #[serde(default = "answer", deserialize_with = "seconds")]
+    timeout_seconds: Duration,
+}
+
+impl KmsSection {
+    fn provider(&self, folder: &Path) -> Result<KmsProvider, String> {
+        KmsProvider::new(KmsSettings {
+            region: self.region.clone(),
+            key: self.key.clone(),
+            endpoint: self.endpoint.clone(),
+            authority: self.ca.as_ref().map(|ca| folder.join(ca)),
+            plain_http: self.plain_http,
+            time: self.timeout_seconds,
+        })
+    }
 }
 
 /// `login`
@@ -231,21 +303,25 @@ impl ProviderSections {
         folder: &Path,
     ) -> Result<Box<dyn KeyProvider>, String> {
         let missing = || format!("there is no section [provider.{name}]");
-        match name {
+        let made: Result<Box<dyn KeyProvider>, String> = match name {
             ProviderName::Exec => {
                 let section = self.exec.as_ref().ok_or_else(missing)?;
-                let made = ExecProvider::new(&section.command, section.timeout_seconds);
-                let made = made.map_err(|why| format!("[provider.exec]: {why}"))?;
-                Ok(Box::new(made))
+                ExecProvider::new(&section.command, section.timeout_seconds).map(boxed)
             }
             ProviderName::Vault => {
                 let section = self.vault.as_ref().ok_or_else(missing)?;
-                let made = section.provider(folder);
-                Ok(Box::new(
-                    made.map_err(|why| format!("[provider.vault]: {why}"))?,
-                ))
+                section.provider(folder).map(boxed)
             }
-        }
+            ProviderName::Pkcs11 => {
+                let section = self.pkcs11.as_ref().ok_or_else(missing)?;
+                section.provider().map(boxed)
+            }
+            ProviderName::AwsKms => {
+                let section = self.aws_kms.as_ref().ok_or_else(missing)?;
+                section.provider(folder).map(boxed)
+            }
+        };
+        made.map_err(|why| format!("[provider.{name}]: {why}"))
     }
 
     /// Whether all that stands there is sound, and there is something for `used`.
@@ -253,6 +329,8 @@ impl ProviderSections {
         let named = [
             (ProviderName::Exec, self.exec.is_some()),
             (ProviderName::Vault, self.vault.is_some()),
+            (ProviderName::Pkcs11, self.pkcs11.is_some()),
+            (ProviderName::AwsKms, self.aws_kms.is_some()),
         ];
         for (name, is_there) in named {
             if is_there || used == Some(name) {
@@ -261,6 +339,10 @@ impl ProviderSections {
         }
         Ok(())
     }
+}
+
+fn boxed(provider: impl KeyProvider + 'static) -> Box<dyn KeyProvider> {
+    Box::new(provider)
 }
 
 fn transit() -> String {
@@ -315,6 +397,45 @@ mod tests {
             "[kms]\nkey = \"a\"\n",
         ] {
             assert!(read(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_named_with_a_library() {
+        let token =
+            |text: &str| read(&format!("[pkcs11]\n{text}"))?.check(Some(ProviderName::Pkcs11));
+        let sound = "module = \"/x.so\"\ntoken = \"t\"\nkey = \"k\"\n";
+        assert_eq!(token(sound), Ok(()));
+        assert_eq!(ProviderName::of("pkcs11"), Some(ProviderName::Pkcs11));
+        assert_eq!(ProviderName::Pkcs11.to_string(), "pkcs11");
+        for (bad, what) in [
+            ("module = \"/x.so\"\nkey = \"k\"", "names no token"),
+            ("module = \"x.so\"\ntoken = \"t\"\nkey = \"k\"", "absolute"),
+            (&format!("{sound}pin = \"1234\""), "unknown field `pin`"),
+            ("token = \"t\"\nkey = \"k\"", "`module`"),
+        ] {
+            let error = token(bad).expect_err(bad);
+            assert!(error.contains(what), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_of_kms_is_named_with_a_region() {
+        let kms =
+            |text: &str| read(&format!("[aws-kms]\n{text}"))?.check(Some(ProviderName::AwsKms));
+        assert_eq!(
+            kms("key = \"alias/k\"\nregion = \"eu-west-1\"\nca = \"ca\""),
+            Ok(())
+        );
+        assert_eq!(ProviderName::of("aws-kms"), Some(ProviderName::AwsKms));
+        assert_eq!(ProviderName::AwsKms.to_string(), "aws-kms");
+        for (bad, what) in [
+            ("key = \"alias/k\"", "region is missing"),
+            ("region = \"eu-west-1\"", "`key`"),
+            ("key = \"k\"\nsecret = \"s\"", "unknown field `secret`"),
+        ] {
+            let error = kms(bad).expect_err(bad);
+            assert!(error.contains(what), "{error}");
         }
     }
 

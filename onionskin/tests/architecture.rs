@@ -16,7 +16,8 @@ const LAYOUT: &[(&str, &[&str])] = &[
     ("value", &[]),
     ("crypt", &["sm4"]),
     ("keys", &["crypt"]),
-    ("providers", &["keys", "crypt"]),
+    ("aws", &[]),
+    ("providers", &["aws", "keys", "crypt"]),
     ("audit", &["crypt"]),
     ("schema", &["value"]),
     ("plan", &["schema", "value"]),
@@ -41,7 +42,7 @@ const LAYOUT: &[(&str, &[&str])] = &[
         &["rowstream", "physical", "schema", "keys", "crypt", "value"],
     ),
     ("backup", &["rowstream", "keys", "crypt"]),
-    ("objects", &["backup"]),
+    ("objects", &["aws", "backup"]),
     (
         "assess",
         &[

@@ -1,8 +1,12 @@
 //! Providers of the root key: a key file that one has wrapped opens by it alone; what it does wrong
 //! is one clear error; while it is away, what runs goes on.
 
+#[path = "key_providers/aws_kms.rs"]
+mod aws_kms;
 #[path = "key_providers/outages.rs"]
 mod outages;
+#[path = "key_providers/pkcs11.rs"]
+mod pkcs11;
 #[path = "key_providers/vault.rs"]
 mod vault;
 

@@ -22,6 +22,7 @@ const LARGEST: &[(&str, usize)] = &[
     ("keys", 1),
     ("audit", 1),
     ("providers", 1),
+    ("aws", 1),
     ("schema", 12),
     ("plan", 9),
     ("physical", 1),

@@ -9,6 +9,7 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use onionskin_aws::now;
 use onionskin_backup::store::{Claim, Listed, Opened, Removed, Retention, Store, Unfinished};
 use rusty_s3::Method;
 
@@ -16,7 +17,6 @@ use crate::{
     Address, Fault, Settings,
     address::SCHEME,
     client::{Answer, Ask, Client},
-    here::now,
     object::Object,
     upload::Upload,
     xml::Element,

@@ -9,6 +9,7 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use jiff::Timestamp;
+use onionskin_aws::{AccessKey, now};
 use parking_lot::Mutex;
 use rand::RngExt;
 use rusty_s3::{Method, signing::sign};
@@ -18,7 +19,7 @@ use ureq::{
 };
 use zeroize::Zeroizing;
 
-use crate::{Fault, Settings, credentials::AccessKey, here::now, xml::Element};
+use crate::{Fault, Settings, xml::Element};
 
 /// How long a signature holds. A request that is sent within it may take longer.
 const SIGNED_FOR: u64 = 900;

@@ -15,10 +15,8 @@ pub enum Fault {
     #[error("{0}")]
     Setting(String),
     /// Nobody says who asks.
-    #[error(
-        "there are no credentials for {0}: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE to a profile that has them{1}"
-    )]
-    NoCredentials(String, String),
+    #[error(transparent)]
+    NoCredentials(onionskin_aws::Fault),
     /// 403 and its like.
     #[error(
         "{endpoint} refuses {action} ({code}): look at the credentials and at what they may do in bucket {bucket}"
@@ -174,6 +172,15 @@ impl Fault {
             self,
             Self::Address(..) | Self::Setting(_) | Self::NoCredentials(..)
         )
+    }
+}
+
+impl From<onionskin_aws::Fault> for Fault {
+    fn from(fault: onionskin_aws::Fault) -> Self {
+        match fault {
+            onionskin_aws::Fault::Setting(text) => Self::Setting(text),
+            fault @ onionskin_aws::Fault::NoCredentials { .. } => Self::NoCredentials(fault),
+        }
     }
 }
 

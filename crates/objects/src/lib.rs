@@ -7,13 +7,11 @@
 //! |---|---|
 //! | [`address`] | `s3://bucket/prefix` taken apart |
 //! | [`settings`] | region, endpoint, authorities: from the environment and the shared profile |
-//! | [`credentials`] | who asks: environment, profile, container, instance |
 //! | `client` | one request: signed, sent, read, repeated |
 //! | `xml` | what the server says, as far as it is needed |
 //! | `upload` | a stream of unknown length, in parts |
 //! | `object` | an object that is read from anywhere, ahead of its reader |
 //! | [`bucket`] | all of it as a store |
-//! | `here` | this machine: its time, and its own addresses |
 //! | [`fault`] | what can go wrong, and the way out |
 //!
 //! # What is promised
@@ -31,11 +29,8 @@
 pub mod address;
 pub mod bucket;
 mod client;
-pub mod credentials;
 pub mod fault;
-mod here;
 mod object;
-mod profile;
 pub mod settings;
 mod upload;
 mod xml;

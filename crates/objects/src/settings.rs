@@ -1,13 +1,9 @@
 //! Where the store is and how it is reached: from the environment and the shared profile, by the
 //! names that the AWS tools have for it.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs, path::PathBuf, sync::Arc, time::Duration};
 
+use onionskin_aws::{Profile, Source, is_here, system_authorities, variable};
 use rusty_s3::UrlStyle;
 use ureq::{
     Agent,
@@ -15,20 +11,8 @@ use ureq::{
 };
 use url::Url;
 
-use crate::{
-    Fault,
-    credentials::Source,
-    here::is_here,
-    profile::{Profile, variable},
-};
+use crate::Fault;
 
-/// The authorities of this system: of Debian and Alpine, of Fedora, of SUSE, of BSDs.
-const AUTHORITIES: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
 /// How often a request is sent, if nobody says otherwise. Pauses between add up to a minute.
 const ATTEMPTS: u32 = 10;
 const CONNECT: Duration = Duration::from_secs(10);
@@ -173,8 +157,7 @@ impl Settings {
     }
 
     fn authorities(&self) -> Result<Vec<Certificate<'static>>, Fault> {
-        let own = AUTHORITIES.iter().map(Path::new).find(|path| path.exists());
-        let Some(path) = self.authority.as_deref().or(own) else {
+        let Some(path) = self.authority.as_deref().or(system_authorities()) else {
             return Err(Fault::Setting(
                 "this system has no file of authorities: set AWS_CA_BUNDLE to one".into(),
             ));
@@ -224,7 +207,7 @@ pub(crate) mod tests {
             plain_http: false,
             attempts: 2,
             authority: None,
-            source: Source::fixed("K", "S"),
+            source: Source::Fixed(onionskin_aws::AccessKey::fixed("K", "S", None)),
         }
     }
 

@@ -16,8 +16,6 @@
 //! not now. What it says on standard error is then a part of the error.
 
 use std::{
-    fs,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::Command,
     time::Duration,
@@ -26,15 +24,15 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use onionskin_crypt::{DATA_KEY_LEN, DataKey, dangerous_bytes};
 use onionskin_keys::{KeyContext, KeyError, KeyProvider, WrappedKey};
-use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, Zeroizing};
 
 use crate::{
     fault::Fault,
+    owners::check_code,
     secret_text::SecretText,
     shown::behind,
-    talk::{NoAnswer, Said, talk},
+    talk::{NoAnswer, Said, hide_ours, talk},
 };
 
 /// The provider's name.
@@ -47,8 +45,6 @@ const MOST_OUT: usize = 64 << 10;
 const MOST_ERROR: usize = 4 << 10;
 /// The exit code that says that trying again does not help.
 const REFUSED: i32 = 2;
-/// Variables of ours begin so. Passphrases and passwords are in some of them.
-const OURS: &str = "ONIONSKIN_";
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -97,7 +93,7 @@ impl ExecProvider {
 
     fn ask(&self, request: &Request<'_>) -> Result<Answer, Fault> {
         let program = self.program.display();
-        self.check_program()?;
+        check_code(&self.program)?;
         // Sized beforehand: by growing, a buffer leaves copies of the key behind.
         let room = 512 + request.key.or(request.wrapped).map_or(0, str::len);
         let mut input = Zeroizing::new(Vec::with_capacity(room));
@@ -106,11 +102,7 @@ impl ExecProvider {
         input.push(b'\n');
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with(OURS) {
-                command.env_remove(name);
-            }
-        }
+        hide_ours(&mut command);
         let said = talk(command, &input, self.time, (MOST_OUT, MOST_ERROR));
         let said = said.map_err(|no_answer| match no_answer {
             NoAnswer::NotStarted(error) => {
@@ -153,21 +145,6 @@ impl ExecProvider {
         })
     }
 
-    /// Whoever can write the program, or put another one in its place, sees the root key.
-    fn check_program(&self) -> Result<(), Fault> {
-        let shown = self.program.display();
-        let real = fs::canonicalize(&self.program);
-        let real = real.map_err(|error| Fault::lasting(format!("{shown}: {error}")))?;
-        check_owner(&real)?;
-        // a symbolic link lies in other folders than what it leads to
-        let folders = self.program.ancestors().chain(real.ancestors());
-        let is_folder = |path: &&Path| **path != *self.program && **path != *real;
-        let named = |path: &&Path| !path.as_os_str().is_empty();
-        folders
-            .filter(is_folder)
-            .filter(named)
-            .try_for_each(check_owner)
-    }
     fn field(&self, name: &str, text: Option<&str>) -> Result<Zeroizing<Vec<u8>>, Fault> {
         let program = self.program.display();
         let text = text.ok_or_else(|| {
@@ -234,30 +211,9 @@ impl KeyProvider for ExecProvider {
     }
 }
 
-/// Refuses what another user than root and this one may change. In a sticky folder, as `/tmp` is,
-/// others cannot replace what they do not own.
-fn check_owner(path: &Path) -> Result<(), Fault> {
-    const STICKY: u32 = 0o1000;
-    let shown = path.display();
-    let found = fs::metadata(path).map_err(|error| Fault::lasting(format!("{shown}: {error}")))?;
-    let (owner, user) = (found.uid(), geteuid().as_raw());
-    let is_sticky = found.is_dir() && found.mode() & STICKY != 0;
-    if found.mode() & 0o022 != 0 && !is_sticky {
-        return Err(Fault::lasting(format!(
-            "{shown} can be written by other users than its owner: run chmod go-w on it"
-        )));
-    }
-    match owner == 0 || owner == user {
-        true => Ok(()),
-        false => Err(Fault::lasting(format!(
-            "{shown} belongs to user {owner}, and this program runs as user {user}: chown it to root"
-        ))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{os::unix::fs::PermissionsExt, time::Instant};
+    use std::{fs, os::unix::fs::PermissionsExt, time::Instant};
 
     use tempfile::TempDir;
 

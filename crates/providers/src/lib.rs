@@ -8,6 +8,10 @@
 //! |---|---|
 //! | `exec` | a program that is told by JSON on its standard input |
 //! | `vault` | the transit engine of Vault and OpenBao, over HTTPS |
+//! | `kms` | AWS KMS, over HTTPS |
+//! | `http` | a server that is asked over verified TLS |
+//! | `pkcs11` | a token that speaks PKCS#11, by a child process |
+//! | `owners` | who may change the code that is run |
 //! | `fault`, `shown`, `secret_text` | why there is no answer, what is shown and what is wiped of one |
 //! | `talk` | a child process: its input, its output, and how long it may take |
 //!
@@ -15,10 +19,16 @@
 
 mod exec;
 mod fault;
+mod http;
+mod kms;
+mod owners;
+mod pkcs11;
 mod secret_text;
 mod shown;
 mod talk;
 mod vault;
 
 pub use exec::ExecProvider;
+pub use kms::{KmsProvider, KmsSettings};
+pub use pkcs11::{Pkcs11Provider, Pkcs11Settings, answer_one_question};
 pub use vault::{Secret, VaultLogin, VaultProvider, VaultSettings};

@@ -24,6 +24,8 @@ use zeroize::Zeroizing;
 const LOOK: Duration = Duration::from_millis(20);
 /// Bytes that are read at a time.
 const PIECE: usize = 4096;
+/// Variables of ours begin so. Passphrases and passwords are in some of them.
+const OURS: &str = "ONIONSKIN_";
 
 /// What a child has said.
 pub(crate) struct Said {
@@ -124,6 +126,15 @@ pub(crate) fn talk(
         }
         let stdin = rest.as_ref().map(|(pipe, _)| pipe.as_fd());
         wait(stdin, [out.pipe(), error.pipe()], left.min(LOOK));
+    }
+}
+
+/// Hands none of our own environment variables on.
+pub(crate) fn hide_ours(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with(OURS) {
+            command.env_remove(name);
+        }
     }
 }
 

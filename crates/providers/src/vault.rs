@@ -3,31 +3,26 @@
 //! For each question: a login (unless there is a token), `encrypt` or `decrypt`, and the end of the
 //! login's token. What the key is for is associated data, so that ciphertexts of other users of the
 //! same key do not open here. It is the context of derived keys, too; others ignore that.
-//!
-//! The connection is verified TLS. No redirects are followed and no proxy of the environment is
-//! used: who answers is who the configuration names.
 
-use std::{fs, io, net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{io, path::PathBuf, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use onionskin_crypt::{DATA_KEY_LEN, DataKey, dangerous_bytes};
 use onionskin_keys::{KeyContext, KeyError, KeyProvider, WrappedKey, read_secret_file};
-use rustls::CertificateError;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::json;
-use ureq::{
-    Agent,
-    http::Uri,
-    tls::{Certificate, PemItem, RootCerts, TlsConfig, TlsProvider, parse_pem},
-};
+use ureq::Agent;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::{fault::Fault, secret_text::SecretText, shown::behind};
+use crate::{
+    fault::Fault,
+    http::{Reply, Server},
+    secret_text::{SecretText, wipe},
+    shown::behind,
+};
 
 /// The provider's name.
 const NAME: &str = "vault";
-/// Longest answer, in bytes.
-const MOST: u64 = 64 << 10;
 /// Longest token of a service account, in bytes.
 const MOST_JWT: u64 = 16 << 10;
 
@@ -82,7 +77,7 @@ pub enum VaultLogin {
 }
 
 /// See the module.
-pub struct VaultProvider(VaultSettings);
+pub struct VaultProvider(VaultSettings, Server);
 
 /// A token and whether it is ended after use.
 struct Token {
@@ -129,35 +124,12 @@ struct Errors {
 impl VaultProvider {
     /// Nobody is asked yet, and no file is read.
     pub fn new(settings: VaultSettings) -> Result<Self, String> {
-        let uri: Uri = settings
-            .address
-            .parse()
-            .map_err(|_| "address is no address: write https://host:8200".to_owned())?;
-        let host = uri.host().unwrap_or_default();
-        if host.is_empty() || !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-            return Err("address is scheme, host and port: https://host:8200".into());
-        }
-        // A password in it would stand in every error.
-        if uri.authority().is_some_and(|a| a.as_str().contains('@')) {
-            return Err("address names a user: leave that out".into());
-        }
-        match uri.scheme_str() {
-            Some("https") if settings.authority.is_none() => {
-                return Err("ca is missing: the file with the authority that the server's certificate comes from (of a public one: /etc/ssl/certs/ca-certificates.crt)".into());
-            }
-            Some("https") => {}
-            Some("http") if !settings.plain_http => {
-                return Err("address has no TLS: write https, or set plain_http = true for a server on this machine".into());
-            }
-            Some("http") if !is_here(host) => {
-                return Err(
-                    "without TLS the address has to be one of this machine, such as 127.0.0.1"
-                        .into(),
-                );
-            }
-            Some("http") => {}
-            _ => return Err("address begins with https://".into()),
-        }
+        let server = Server {
+            address: settings.address.clone(),
+            authority: settings.authority.clone(),
+            time: settings.time,
+        };
+        server.check("address", settings.plain_http)?;
         let names = [
             ("mount", Some(&settings.mount)),
             ("key", Some(&settings.key)),
@@ -170,48 +142,7 @@ impl VaultProvider {
                 ));
             }
         }
-        Ok(VaultProvider(settings))
-    }
-
-    fn agent(&self) -> Result<Agent, Fault> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let tls = TlsConfig::builder()
-            .provider(TlsProvider::Rustls)
-            .unversioned_rustls_crypto_provider(provider)
-            .root_certs(RootCerts::Specific(Arc::new(self.authorities()?)))
-            .build();
-        let config = Agent::config_builder()
-            .tls_config(tls)
-            .timeout_global(Some(self.0.time))
-            .max_redirects(0)
-            .http_status_as_error(false)
-            .proxy(None)
-            .https_only(!self.0.plain_http)
-            .user_agent("onionskin")
-            .build();
-        Ok(config.new_agent())
-    }
-
-    fn authorities(&self) -> Result<Vec<Certificate<'static>>, Fault> {
-        let Some(path) = &self.0.authority else {
-            return Ok(Vec::new());
-        };
-        let shown = path.display();
-        let pem =
-            fs::read(path).map_err(|error| Fault::lasting(format!("ca: {shown}: {error}")))?;
-        let items: Result<Vec<PemItem<'_>>, _> = parse_pem(&pem).collect();
-        let items = items.unwrap_or_default().into_iter();
-        let certificates = items.filter_map(|item| match item {
-            PemItem::Certificate(certificate) => Some(certificate),
-            _ => None,
-        });
-        let certificates: Vec<_> = certificates.collect();
-        match certificates.is_empty() {
-            true => Err(Fault::lasting(format!(
-                "ca: {shown} has no certificate in PEM"
-            ))),
-            false => Ok(certificates),
-        }
+        Ok(VaultProvider(settings, server))
     }
 
     /// Asks the engine for one thing.
@@ -220,7 +151,7 @@ impl VaultProvider {
         operation: &str,
         question: &serde_json::Value,
     ) -> Result<T, Fault> {
-        let agent = self.agent()?;
+        let agent = self.1.agent()?;
         let token = self.log_in(&agent)?;
         let VaultSettings { mount, key, .. } = &self.0;
         let path = format!("{mount}/{operation}/{key}");
@@ -301,48 +232,17 @@ impl VaultProvider {
         token: Option<&str>,
         body: &[u8],
     ) -> Result<(u16, Zeroizing<Vec<u8>>), Fault> {
-        let address = self.0.address.trim_end_matches('/');
-        let mut request = agent
-            .post(format!("{address}/v1/{path}"))
-            .header("Content-Type", "application/json")
+        let mut headers = vec![
+            ("Content-Type", "application/json"),
             // Agents between take it for a sign that no browser was talked into this.
-            .header("X-Vault-Request", "true");
-        if let Some(token) = token {
-            request = request.header("X-Vault-Token", token);
-        }
-        if let Some(namespace) = &self.0.namespace {
-            request = request.header("X-Vault-Namespace", namespace);
-        }
-        let mut answer = request.send(body).map_err(|error| self.unreached(error))?;
-        let status = answer.status().as_u16();
-        let read = answer.body_mut().with_config().limit(MOST).read_to_vec();
-        let read = read.map_err(|error| self.unreached(error))?;
-        Ok((status, Zeroizing::new(read)))
-    }
-
-    /// Why nobody has answered.
-    fn unreached(&self, error: ureq::Error) -> Fault {
-        let address = &self.0.address;
-        let tls = match &error {
-            ureq::Error::Rustls(error) => Some(error),
-            ureq::Error::Io(error) => error.get_ref().and_then(|e| e.downcast_ref()),
-            _ => None,
-        };
-        match (tls, &error) {
-            (Some(rustls::Error::InvalidCertificate(fault)), _) => {
-                Fault::lasting(of_certificate(address, fault))
-            }
-            (Some(error), _) => Fault::passing(format!("{address}: TLS: {error}")),
-            (None, ureq::Error::Timeout(_)) => Fault::passing(format!(
-                "{address} has not answered within {} seconds",
-                self.0.time.as_secs_f64()
-            )),
-            (None, ureq::Error::BodyExceedsLimit(limit)) => {
-                Fault::lasting(format!("{address} answers with more than {limit} bytes"))
-            }
-            (None, ureq::Error::Io(error)) => Fault::passing(format!("{address}: {error}")),
-            (None, error) => Fault::passing(format!("{address}: {error}")),
-        }
+            ("X-Vault-Request", "true"),
+        ];
+        headers.extend(token.map(|token| ("X-Vault-Token", token)));
+        let namespace = self.0.namespace.as_deref();
+        headers.extend(namespace.map(|namespace| ("X-Vault-Namespace", namespace)));
+        let path = format!("v1/{path}");
+        let Reply { status, body, .. } = self.1.post(agent, &path, &headers, body)?;
+        Ok((status, body))
     }
 
     /// Why the answer is none, and what to do.
@@ -466,45 +366,11 @@ impl VaultLogin {
     }
 }
 
-fn of_certificate(address: &str, fault: &CertificateError) -> String {
-    match fault {
-        CertificateError::Expired
-        | CertificateError::ExpiredContext { .. }
-        | CertificateError::NotValidYet
-        | CertificateError::NotValidYetContext { .. } => format!(
-            "the certificate of {address} has ended, or does not hold yet: renew it, or set this machine's clock ({fault})"
-        ),
-        CertificateError::UnknownIssuer => {
-            format!("the certificate of {address} does not come from the authority in ca")
-        }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            format!("the certificate of {address} does not name that host ({fault})")
-        }
-        other => format!("the certificate of {address} is not accepted: {other}"),
-    }
-}
-
-/// Whether a host is this machine, whatever a name service says.
-fn is_here(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    let is_loopback = address.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
-    is_loopback || host.eq_ignore_ascii_case("localhost")
-}
-
 /// A name that stands in a path as it is.
 fn is_path(text: &str) -> bool {
     let parts_are_names = text.split('/').all(|part| !matches!(part, "" | "." | ".."));
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-_./".contains(&b);
     parts_are_names && text.bytes().all(is_plain)
-}
-
-/// Wipes the texts of a question.
-fn wipe(value: &mut serde_json::Value) {
-    match value {
-        serde_json::Value::String(text) => text.zeroize(),
-        serde_json::Value::Object(fields) => fields.values_mut().for_each(wipe),
-        _ => {}
-    }
 }
 
 #[cfg(test)]
@@ -544,7 +410,7 @@ mod tests {
             assert!(VaultProvider::new(settings(good)).is_ok(), "{good}");
         }
         for (bad, what) in [
-            ("", "https://host:8200"),
+            ("", "https://host:port"),
             ("v:8200", "https://"),
             ("ftp://v", "https://"),
             ("https://v/path", "scheme, host and port"),

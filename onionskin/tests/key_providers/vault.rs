@@ -176,7 +176,7 @@ fn program() -> PathBuf {
 }
 
 /// An authority, a certificate of its for 127.0.0.1, and another authority.
-fn certificates(folder: &std::path::Path) {
+pub fn certificates(folder: &std::path::Path) {
     let write = |name: &str, text: String| fs::write(folder.join(name), text).expect("written");
     let authority = |name: &str| {
         let mut params = CertificateParams::new(Vec::new()).expect("parameters");

@@ -17,11 +17,7 @@ use ureq::Agent;
 use url::{Host, Url};
 use zeroize::Zeroizing;
 
-use crate::{
-    Fault,
-    here::{is_here, now},
-    profile::{Profile, variable},
-};
+use crate::{Fault, Profile, is_here, now, variable};
 
 /// Where the service of an instance is.
 const INSTANCE: &str = "http://169.254.169.254";
@@ -36,17 +32,30 @@ const AHEAD: i64 = 300;
 
 /// An access key.
 #[derive(Clone)]
-pub(crate) struct AccessKey {
-    pub(crate) id: String,
-    pub(crate) secret: Zeroizing<String>,
-    pub(crate) token: Option<Zeroizing<String>>,
+pub struct AccessKey {
+    /// No secret.
+    pub id: String,
+    /// What is signed with.
+    pub secret: Zeroizing<String>,
+    /// Of a key that ends: sent with each request.
+    pub token: Option<Zeroizing<String>>,
     /// When it ends.
     expires: Option<DateTime<Utc>>,
 }
 
 impl AccessKey {
+    /// One that is known.
+    pub fn fixed(id: &str, secret: &str, token: Option<&str>) -> Self {
+        AccessKey {
+            id: id.to_owned(),
+            secret: Zeroizing::new(secret.to_owned()),
+            token: token.map(|token| Zeroizing::new(token.to_owned())),
+            expires: None,
+        }
+    }
+
     /// Whether it can be used for a while.
-    pub(crate) fn lasts(&self) -> bool {
+    pub fn lasts(&self) -> bool {
         let ends = |ends: DateTime<Utc>| (ends - now()).num_seconds() < AHEAD;
         !self.expires.is_some_and(ends)
     }
@@ -54,10 +63,12 @@ impl AccessKey {
 
 /// Where access keys come from.
 #[derive(Clone)]
-pub(crate) enum Source {
+pub enum Source {
+    /// Known.
     Fixed(AccessKey),
     /// Asked with a text in `Authorization`, if there is one.
     Container(Url, Option<Zeroizing<String>>),
+    /// By version 2 of the service there.
     Instance(Url),
     /// For the error.
     Nowhere(&'static str),
@@ -86,9 +97,19 @@ struct Given {
 
 impl Source {
     /// Looks in every place but asks nobody.
-    pub(crate) fn find(profile: &Profile) -> Result<Self, Fault> {
-        let both = |id: Option<String>, secret: Option<String>, token, of| match (id, secret) {
-            (Some(id), Some(secret)) => Ok(Some(Self::key(id, secret, token))),
+    pub fn find(profile: &Profile) -> Result<Self, Fault> {
+        let both = |id: Option<String>, secret: Option<String>, token: Option<String>, of| match (
+            id, secret,
+        ) {
+            (Some(id), Some(secret)) => {
+                let key = AccessKey {
+                    id,
+                    secret: Zeroizing::new(secret),
+                    token: token.map(Zeroizing::new),
+                    expires: None,
+                };
+                Ok(Some(Self::Fixed(key)))
+            }
             (None, None) => Ok(None),
             _ => Err(Fault::Setting(format!(
                 "{of} has only one of the access key's two parts: give AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
@@ -172,37 +193,26 @@ impl Source {
         Ok(Some(Self::Container(url, token)))
     }
 
-    fn key(id: String, secret: String, token: Option<String>) -> Self {
-        Self::Fixed(AccessKey {
-            id,
-            secret: Zeroizing::new(secret),
-            token: token.map(Zeroizing::new),
-            expires: None,
-        })
-    }
-
-    #[cfg(test)]
-    pub(crate) fn fixed(id: &str, secret: &str) -> Self {
-        Self::key(id.into(), secret.into(), None)
-    }
-
     /// An access key, asked for if need be. `endpoint` stands in the error.
-    pub(crate) fn access_key(&self, endpoint: &str) -> Result<AccessKey, Fault> {
-        let none = |why: String| Fault::NoCredentials(endpoint.to_owned(), why);
+    pub fn access_key(&self, endpoint: &str) -> Result<AccessKey, Fault> {
+        let none = |why: String, may_pass: bool| Fault::NoCredentials {
+            endpoint: endpoint.to_owned(),
+            why,
+            may_pass,
+        };
         match self {
             Self::Fixed(key) => Ok(key.clone()),
-            Self::Nowhere(why) => Err(none((*why).to_owned())),
+            Self::Nowhere(why) => Err(none((*why).to_owned(), false)),
             Self::Container(url, token) => {
                 let token = token
                     .as_ref()
                     .map(|token| ("authorization", token.as_str()));
                 let said = ask("GET", url, token);
-                given(said).map_err(|why| none(format!(" (the container's service {why})")))
+                given(said).map_err(|why| none(format!(" (the container's service {why})"), true))
             }
             Self::Instance(service) => of_instance(service).map_err(|why| {
-                none(format!(
-                    " (this is no EC2 instance with a role either: {why})"
-                ))
+                let why = format!(" (this is no EC2 instance with a role either: {why})");
+                none(why, true)
             }),
         }
     }

@@ -8,14 +8,14 @@ use crate::Fault;
 
 /// What both files say of one profile.
 #[derive(Debug, Default)]
-pub(crate) struct Profile {
+pub struct Profile {
     values: BTreeMap<String, Zeroizing<String>>,
 }
 
 impl Profile {
     /// The profile that `AWS_PROFILE` names, or `default`. Files that are not there say nothing;
     /// that a profile is missing which was named is an error.
-    pub(crate) fn read() -> Result<Self, Fault> {
+    pub fn read() -> Result<Self, Fault> {
         let named = variable("AWS_PROFILE").or_else(|| variable("AWS_DEFAULT_PROFILE"));
         let name = named.clone().unwrap_or_else(|| "default".into());
         let mut profile = Self::default();
@@ -83,14 +83,14 @@ impl Profile {
     }
 
     /// A setting that says something.
-    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+    pub fn get(&self, key: &str) -> Option<&str> {
         let value = self.values.get(key).map(|value| value.as_str());
         value.filter(|value| !value.is_empty())
     }
 }
 
 /// An environment variable that says something.
-pub(crate) fn variable(name: &str) -> Option<String> {
+pub fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.is_empty())
 }
 
