@@ -807,9 +807,9 @@ impl Server {
         Ok(shown)
     }
 
-    /// The same in a transaction that sees the past. What the server shows nothing of may be used all
-    /// the same: a view without the right SHOW VIEW, a table by privileges on columns. Of that, and
-    /// of a view that reads what is not shown, the columns count that it has now.
+    /// The same in a transaction that sees the past. What the server shows nothing of may be used
+    /// all the same: a view without the right SHOW VIEW, a table by privileges on columns. Of that,
+    /// and of a view that reads what is not shown, the columns count that it has now.
     pub fn present_definitions(&mut self, names: &[TableName]) -> Outcome<Vec<Definition>> {
         let shown = self.definitions(names)?;
         let shown = names.iter().zip(shown).map(|(name, shown)| match shown {

@@ -29,8 +29,8 @@ pub(crate) const DUPLICATE: u16 = 1062;
 pub(crate) const UNKNOWN_KEY_COLUMN: u16 = 1072;
 /// `ER_CANT_DROP_FIELD_OR_KEY`
 pub(crate) const UNKNOWN_COLUMN_OR_KEY: u16 = 1091;
-/// Errors of `SHOW CREATE TABLE` and the like by which there is no table of this name: names that no
-/// table can have, too.
+/// Errors of `SHOW CREATE TABLE` and the like by which there is no table of this name: names that
+/// no table can have, too.
 pub(crate) const IS_ABSENT: [u16; 7] = [
     NO_SUCH_DATABASE,
     NO_SUCH_TABLE,

@@ -13,12 +13,12 @@ use crate::{
     errors::SchemaError,
     key_actions::KeyActions,
     protection::{
-        Bits, Capabilities, GramForm, MAX_IDENTIFIER, PhysicalNames, split_companion, split_enc,
+        Bits, Capabilities, GramForm, MAX_IDENTIFIER, PhysicalNames, cell_overhead,
+        split_companion, split_enc,
     },
     quote::{hex, identifier},
     set::SetMark,
     table::{Column, DefaultLiteral},
-    tenant::cell_overhead,
     type_facts::{data_type_of, is_long},
 };
 

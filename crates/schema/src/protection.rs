@@ -6,11 +6,14 @@ use crate::check::{Check, refused_cell};
 use crate::key_actions::KeyActions;
 use crate::quote::{hex, identifier};
 use crate::set::Whole;
-use crate::tenant::{KEY_BY, Tenant, cell_overhead};
+use crate::tenant::{KEY_BY, TENANT_CELLS, Tenant};
 
 /// How much longer a sealed cell is than its payload: 1 byte version and suite, 2 key id, 4 column
 /// id, 12 nonce, 16 tag.
 pub const CELL_OVERHEAD: u64 = 35;
+
+/// How much longer cells with a tenant are than others: it stands in them.
+const TENANT_BYTES: u64 = 8;
 
 /// Bytes of an equality token.
 const EQUALITY_TOKEN_BYTES: u32 = 16;
@@ -241,6 +244,14 @@ fn with_bits(word: &str, bits: Option<u8>) -> String {
 /// Whether a name is that of a group which keys are in by themselves.
 pub(crate) fn is_key_group(group: &str) -> bool {
     group.starts_with(KEY_GROUP)
+}
+
+/// How much longer a cell of this version is than its payload.
+pub(crate) fn cell_overhead(version: u8) -> u64 {
+    match version {
+        TENANT_CELLS => CELL_OVERHEAD + TENANT_BYTES,
+        _ => CELL_OVERHEAD,
+    }
 }
 
 /// The two kinds of companions that a value is compared by.

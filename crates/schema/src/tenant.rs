@@ -6,6 +6,7 @@
 
 use onionskin_value::{Kind, SqlType};
 
+use crate::folding::folded;
 use crate::quote::identifier;
 
 /// How the word begins that names it in lists of capabilities: `key_by:tenant_id`, or
@@ -14,9 +15,6 @@ pub(crate) const KEY_BY: &str = "key_by:";
 
 /// The version of cells that have a tenant, in every suite.
 pub const TENANT_CELLS: u8 = 3;
-
-/// How much longer such a cell is than others: the tenant stands in it.
-const TENANT_BYTES: u64 = 8;
 
 /// The longest name of a kind of tenant.
 const LONGEST_NAME: usize = 32;
@@ -35,7 +33,7 @@ impl Tenant {
     /// A tenant by this column. Without a name its kind is called as the column is. `None`: that is
     /// no name for a kind, which has small letters, digits and underscores.
     pub fn new(column: &str, name: Option<&str>) -> Option<Self> {
-        let name = name.map_or_else(|| column.to_lowercase(), str::to_owned);
+        let name = name.map_or_else(|| folded(column), str::to_owned);
         let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
         let is_name = (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_plain);
         (is_name && !column.is_empty()).then(|| Tenant {
@@ -70,7 +68,7 @@ impl Tenant {
     }
 
     fn has_own_name(&self) -> bool {
-        self.name != self.column.to_lowercase()
+        self.name != folded(&self.column)
     }
 
     /// Whether a column of this type can say whose a row is: the same tenant is the same text.
@@ -81,14 +79,6 @@ impl Tenant {
             Kind::Binary { .. } | Kind::VarBinary { .. } => true,
             _ => false,
         }
-    }
-}
-
-/// How much longer a cell of this version is than its payload.
-pub(crate) fn cell_overhead(version: u8) -> u64 {
-    match version {
-        TENANT_CELLS => crate::CELL_OVERHEAD + TENANT_BYTES,
-        _ => crate::CELL_OVERHEAD,
     }
 }
 

@@ -205,8 +205,8 @@ pub fn what_is_supposed_hides_no_table(kind: Kind) {
 }
 
 /// MySQL shows an account the definition neither of a view, without the right SHOW VIEW, nor of a
-/// table of which it has privileges on columns, nor while somebody has locked it. A transaction that
-/// sees the past takes none of them for what it was.
+/// table of which it has privileges on columns, nor while somebody has locked it. A transaction
+/// that sees the past takes none of them for what it was.
 pub fn definitions_that_are_not_shown(kind: Kind) {
     // the other one has no such transactions
     if kind == Kind::MariaDb {

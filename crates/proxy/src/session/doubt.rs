@@ -29,9 +29,9 @@ const BEFORE_VALUES: [u16; 8] = [
     SYNTAX,
 ];
 
-/// Whether the server has not got to reading the text: as many statements are prepared as it allows,
-/// the account has asked as often as it may, somebody has ended the question, or a lock was waited
-/// for in vain.
+/// Whether the server has not got to reading the text: as many statements are prepared as it
+/// allows, the account has asked as often as it may, somebody has ended the question, or a lock was
+/// waited for in vain.
 fn is_unread(code: u16) -> bool {
     const TOO_MANY: [u16; 3] = [1226, 1461, 1205];
     code == KILLED || OUT_OF_TIME.contains(&code) || TOO_MANY.contains(&code)
