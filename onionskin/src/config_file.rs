@@ -61,7 +61,7 @@ pub enum ConfigError {
         source: Box<toml::de::Error>,
     },
     /// A pattern or a capability in `[protect]`.
-    #[error("{}: {source}; capabilities are \"eq\", \"range\", \"like\" and \"join:GROUP\", and [] means sealed, not searchable", path.display())]
+    #[error("{}: {source}; capabilities are \"eq\", \"range\", \"like\", \"join:GROUP\" and \"key_by:COLUMN\", and [] means sealed, not searchable", path.display())]
     Protect {
         /// The file.
         path: PathBuf,

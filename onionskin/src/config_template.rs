@@ -34,6 +34,14 @@ const PROVIDERS: &str = r#"# A program that wraps and unwraps the root key of th
 
 "#;
 
+/// The settings of tenants.
+const TENANTS: &str = r#"# The secrets of tenants, for columns with KEY BY: onionskin tenants init makes the file, onionskin tenants forget takes single
+# tenants out of it (docs/tenants.md). Copies of it decide over forgetting. Relative to this file.
+# tenants = "file:tenants.keys"
+# What stands for a value of a tenant that was forgotten: "error", or "null".
+# forgotten = "error"
+"#;
+
 /// A commented configuration for a server at `backend`. `has_engine`: a scratch engine is started
 /// with the proxy.
 pub fn template(backend: &str, has_engine: bool) -> String {
@@ -64,12 +72,7 @@ backend = {backend}
 # The keys. Without this file nothing that was encrypted under it can ever be read: keep a copy in another place than the
 # copies of the data. Relative to this file.
 keys    = "file:keys.json"
-# The secrets of tenants, for columns with KEY BY: onionskin tenants init makes the file, onionskin tenants forget takes single
-# tenants out of it (docs/keys.md). Copies of it decide over forgetting. Relative to this file.
-# tenants = "file:tenants.keys"
-# What stands for a value of a tenant that was forgotten: "error", or "null".
-# forgotten = "error"
-{KEYS_PROVIDER}# Ciphers for new columns: "aes" (AES-256-GCM-SIV, HMAC-SHA-256) or "sm" (SM4-GCM, HMAC-SM3).
+{TENANTS}{KEYS_PROVIDER}# Ciphers for new columns: "aes" (AES-256-GCM-SIV, HMAC-SHA-256) or "sm" (SM4-GCM, HMAC-SM3).
 suite   = "aes"
 
 # What [protect] below says is for tables that are made through the proxy. Enforced, it holds for those that are

@@ -142,7 +142,7 @@ impl What {
             ("--encrypt", self.encrypt.is_some()),
             ("--decrypt", self.decrypt.is_some() && !goes_on),
             ("--add", self.add.is_some() && !goes_on),
-            ("--drop", self.drop.is_some()),
+            ("--drop", self.drop.is_some() && !goes_on),
             ("--modify", !self.modify.is_empty()),
             ("--rotate", self.rotate),
             ("--alter", self.alter.is_some()),
@@ -168,12 +168,14 @@ impl What {
 
     /// What the command line allows the server to learn, beside --resume and --roll-back.
     fn consent(&self) -> Result<Consent, CommandError> {
+        let columns = |text: &Option<String>| match text {
+            Some(text) => parse_columns(text).map_err(CommandError::Arguments),
+            None => Ok(Default::default()),
+        };
         Ok(Consent {
             plain: self.decrypt.as_deref().map(names).unwrap_or_default(),
-            more: match &self.add {
-                Some(text) => parse_columns(text).map_err(CommandError::Arguments)?,
-                None => Default::default(),
-            },
+            more: columns(&self.add)?,
+            fewer: columns(&self.drop)?,
         })
     }
 

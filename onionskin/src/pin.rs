@@ -171,7 +171,10 @@ fn is_lost(before: &PinnedColumn, now: Option<&Arc<PinnedTable>>, consent: &Cons
         return !consent.allows_plain(&before.name);
     };
     let gained = consent.gained(&before.name, &before.capabilities, &now.capabilities);
-    gained.is_some() || (&now.type_text, &now.collation) != (&before.type_text, &before.collation)
+    let lost = consent.lost(&before.name, &before.capabilities, &now.capabilities);
+    gained.is_some()
+        || lost.is_some()
+        || (&now.type_text, &now.collation) != (&before.type_text, &before.collation)
 }
 
 /// The pins that are there, if any.

@@ -15,6 +15,7 @@ on_both_servers!(
     tables_that_are_there_get_keys_of_tenants,
     without_the_file_nothing_is_written,
     what_is_forgotten_is_shown_as_null,
+    the_configuration_says_whose_rows_are,
 );
 
 const SETTINGS: &str = "tenants = \"file:tenants.keys\"\n";
@@ -485,6 +486,14 @@ fn tables_that_are_there_get_keys_of_tenants(kind: Kind) {
         &["app.t", "--abort"],
     ));
     assert!(done || said.contains("no migration"), "{said}");
+    run(&pair, &["--drop", "s: key_by:who"]);
+    pair.same_result(rest);
+    assert!(tenants_of(&pair, "t", "s", "who").len() > 400);
+    let header = "SELECT DISTINCT HEX(LEFT(s$enc, 1)) FROM app.t";
+    assert_eq!(pair.behind.connect().text(header).unwrap(), "11");
+    run(&pair, &["--add", "s: key_by:who"]);
+    assert_eq!(pair.behind.connect().text(header).unwrap(), "31");
+    pair.same_result(rest);
     run(&pair, &["--decrypt", "s"]);
     pair.same_result(rest);
 }
@@ -545,4 +554,43 @@ fn what_is_forgotten_is_shown_as_null(kind: Kind) {
     assert_eq!(pair.protected.text(sorted).unwrap(), "2\n1\n3");
     let failure = pair.protected.run("UPDATE t SET s = 'x' WHERE id = 1");
     assert!(failure.unwrap_err().message.contains("OS1112"));
+}
+
+/// `[protect]` gives tables that are made their tenants, and enforces them for those that are there.
+fn the_configuration_says_whose_rows_are(kind: Kind) {
+    let sections = "enforce = true\n[protect.\"app.*\"]\nwho = [\"plain\"]\nid = [\"plain\"]\n\
+                    \"*\" = [\"eq\", \"key_by:who=person\"]\n";
+    let Some(mut pair) = pair_with(kind, sections, &[]) else {
+        return;
+    };
+    pair.both("CREATE TABLE t (id INT PRIMARY KEY, who INT, s VARCHAR(20), d DATE)");
+    pair.same("INSERT INTO t VALUES (1, 1, 'one', '2020-01-01'), (2, 2, 'two', NULL)");
+    pair.same_result("SELECT * FROM t WHERE s = 'two'");
+    assert_one_tenant_each(&tenants_of(&pair, "t", "s", "who"), 2);
+    // a table without such a column, and one that somebody has made without tenants
+    let failure = pair
+        .protected
+        .run("CREATE TABLE u (id INT PRIMARY KEY, s VARCHAR(20))");
+    assert!(failure.unwrap_err().message.contains("does not have"));
+    let words = "[protect.\"app.w\"]\ns = [\"eq\"]\n";
+    let without = Proxy::start_with(
+        &pair.behind,
+        ProxyOptions {
+            keys: Some(pair.proxy.keys()),
+            tables: words.into(),
+            ..ProxyOptions::default()
+        },
+    );
+    let mut other = without.connect_to("app");
+    other.must("CREATE TABLE w (id INT PRIMARY KEY, who INT, s VARCHAR(20))");
+    std::thread::sleep(Duration::from_millis(1500));
+    let failure = pair.protected.run("INSERT INTO w VALUES (1, 1, 'one')");
+    assert!(failure.unwrap_err().message.contains("OS1108"));
+    forget_and_reload(&mut pair, &["person=1"]);
+    let rows = pair
+        .protected
+        .text("SELECT s FROM t WHERE who = 2")
+        .unwrap();
+    assert_eq!(rows, "two");
+    assert_eq!(pair.protected.must_fail("SELECT s FROM t"), 1105);
 }

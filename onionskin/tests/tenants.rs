@@ -23,7 +23,7 @@ impl Home {
         // Nothing listens there, and nothing is asked.
         let config = config.replace("127.0.0.1:3306", "127.0.0.1:1");
         let config = config.replace("[scratch]\nengine = \"auto\"\n", "");
-        home.write("onionskin.toml", &format!("{settings}\n{config}"));
+        home.write("onionskin.toml", format!("{settings}\n{config}"));
         home
     }
 
@@ -192,7 +192,7 @@ fn forgetting_asks_to_be_sure_and_is_for_good() {
     );
     assert!(text.contains("No proxy was told"), "{text}");
     assert_eq!(home.check("customers=4711"), (id.clone(), true));
-    assert_eq!(home.forgotten(), [id.clone()]);
+    assert_eq!(home.forgotten(), std::slice::from_ref(&id));
     let list = home.must(&["tenants", "list"]);
     assert!(list.contains(&format!("{id}  20")), "{list}");
     // Names are nowhere.

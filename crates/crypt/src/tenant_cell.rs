@@ -145,7 +145,7 @@ impl TenantSealer {
         payload: &[u8],
     ) -> [u8; 12] {
         let aad = self.aad(&self.header_for(tenant));
-        let keys = self.keys(tenant).ok().expect("a secret");
+        let keys = self.keys(tenant).expect("a secret");
         keys.synthetic_nonce(fresh, &aad, payload)
     }
 }

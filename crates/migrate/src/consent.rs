@@ -19,6 +19,8 @@ pub struct Consent {
     pub plain: Vec<String>,
     /// They may get these capabilities.
     pub more: BTreeMap<String, Vec<String>>,
+    /// They may lose these: with KEY BY, a column's cells stay readable when a tenant is forgotten.
+    pub fewer: BTreeMap<String, Vec<String>>,
 }
 
 impl Consent {
@@ -30,7 +32,12 @@ impl Consent {
             Operation::Decrypt(columns) => consent.plain.clone_from(columns),
             Operation::Add(columns) => consent.more.clone_from(columns),
             Operation::Encrypt(columns) if reverse => consent.plain.extend(columns.keys().cloned()),
+            Operation::Drop(columns) => consent.fewer.clone_from(columns),
+            _ => {}
+        }
+        match operation {
             Operation::Drop(columns) if reverse => consent.more.clone_from(columns),
+            Operation::Add(columns) if reverse => consent.fewer.clone_from(columns),
             _ => {}
         }
         consent
@@ -62,6 +69,29 @@ impl Consent {
         })
     }
 
+    /// The word of KEY BY that a column would lose, or have another one in its place, and that was
+    /// not allowed.
+    pub fn lost(
+        &self,
+        column: &str,
+        before: &Capabilities,
+        after: &Capabilities,
+    ) -> Option<String> {
+        if before.tenant.is_none() || before.tenant == after.tenant {
+            return None;
+        }
+        let allowed = self.fewer.iter();
+        let allowed = allowed.filter(|(other, _)| same_name(other, column));
+        let allowed: Vec<&String> = allowed.flat_map(|(_, words)| words).collect();
+        let has_now = after.list();
+        let lost = before
+            .list()
+            .into_iter()
+            .filter(|word| !has_now.contains(word));
+        let mut lost = lost.filter(|word| word.starts_with("key_by:"));
+        lost.find(|word| !allowed.contains(&word))
+    }
+
     /// An error if the server could tell more of `after`, in the table `target`, than of `before`,
     /// and that was not allowed.
     pub(crate) fn check(&self, before: &Column, after: &Column, target: &str) -> Result<()> {
@@ -81,7 +111,14 @@ impl Consent {
                 false => refused("become plaintext", format!("--decrypt \"{name}\"")),
             };
         };
-        match self.gained(name, &protected.capabilities, &protection.capabilities) {
+        let (before, after) = (&protected.capabilities, &protection.capabilities);
+        if let Some(word) = self.lost(name, before, after) {
+            return refused(
+                "stay readable when a tenant is forgotten",
+                format!("--drop \"{name}: {word}\""),
+            );
+        }
+        match self.gained(name, before, after) {
             None => Ok(()),
             Some(word) => refused(
                 &format!("get the capability {word}"),

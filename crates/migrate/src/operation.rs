@@ -62,7 +62,7 @@ pub fn parse_columns(text: &str) -> std::result::Result<BTreeMap<String, Vec<Str
                 other => {
                     return Err(format!(
                         "{other:?} is no capability: write for example \"name: eq; age: range; note:\"; \
-                         there are eq, eq:BITS, range, range:BITS, like and join:GROUP, and none means \
+                         there are eq, eq:BITS, range, range:BITS, like, join:GROUP and key_by:COLUMN, and none means \
                          sealed, not searchable"
                     ));
                 }

@@ -131,6 +131,20 @@ fn view_of_one_table() -> Arc<Table> {
     Arc::new(view)
 }
 
+/// A table with KEY BY.
+fn of_tenants() -> Arc<Table> {
+    table(
+        "files",
+        vec![
+            column("id", "int(11)", None),
+            column("who", "int(11)", None),
+            column("title", "varchar(40)", Some(("eq key_by:who", 0x17))),
+            column("body", "text", Some(("key_by:who", 0x18))),
+            column("n", "int(11)", None),
+        ],
+    )
+}
+
 struct Fixture(Vec<Arc<Table>>);
 
 impl Catalog for Fixture {
@@ -256,16 +270,7 @@ fn fixture() -> Fixture {
                 column("n", "int(11)", None),
             ]
         }),
-        table(
-            "files",
-            vec![
-                column("id", "int(11)", None),
-                column("who", "int(11)", None),
-                column("title", "varchar(40)", Some(("eq key_by:who", 0x17))),
-                column("body", "text", Some(("key_by:who", 0x18))),
-                column("n", "int(11)", None),
-            ],
-        ),
+        of_tenants(),
         Arc::new(broken),
         view_of_one_table(),
     ])

@@ -75,7 +75,8 @@ fn a_token_and_a_key_are_named() {
 /// What a library makes of its process.
 #[test]
 fn what_a_child_does_wrong_is_one_error() {
-    let cases: [(fn() -> Command, &str, bool); 6] = [
+    type Child = fn() -> Command;
+    let cases: [(Child, &str, bool); 6] = [
         (
             || sh("echo lost >&2; kill -SEGV $$"),
             "(signal: 11 (SIGSEGV)): lost",
