@@ -16,6 +16,8 @@ on_both_servers!(
     without_the_file_nothing_is_written,
     what_is_forgotten_is_shown_as_null,
     the_configuration_says_whose_rows_are,
+    a_row_that_somebody_has_moved_is_not_written,
+    what_gives_rows_other_tenants_stops_a_migration,
 );
 
 const SETTINGS: &str = "tenants = \"file:tenants.keys\"\n";
@@ -395,6 +397,16 @@ fn only_a_plain_column_of_the_table_names_tenants(kind: Kind) {
         "one\t4\ntwo\t3"
     );
     assert_one_tenant_each(&tenants_of(&pair, "t", "x", "who"), 1);
+    // where there are none yet, a migration looks at what gives rows other ones
+    pair.protected
+        .must("CREATE TABLE z (id INT PRIMARY KEY, who INT)");
+    let sql = "ALTER TABLE z ADD COLUMN s INT ENCRYPTED FOR () KEY BY who, DROP COLUMN who";
+    let failure = pair.protected.run(sql).unwrap_err();
+    assert!(
+        failure.message.contains("onionskin migrate"),
+        "{}",
+        failure.message
+    );
     // a copy of the definition has tenants, too
     pair.protected.must("CREATE TABLE c LIKE t");
     pair.protected
@@ -427,6 +439,12 @@ fn programs_and_foreign_keys_give_no_row_another_tenant(kind: Kind) {
         "CREATE TRIGGER g BEFORE UPDATE ON t FOR EACH ROW SET NEW.n = 2, NEW.who = 1",
         "CREATE PROCEDURE g() UPDATE t SET who = 1",
         "CREATE PROCEDURE g() UPDATE t SET n = 1, t.who = n",
+        "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW CALL other(NEW.who)",
+        "CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW BEGIN CALL other(1, (NEW.who)); END",
+        "CREATE VIEW w AS SELECT id, who AS whom, n FROM t",
+        "CREATE VIEW w AS SELECT * FROM t",
+        "CREATE ALGORITHM = MERGE VIEW w AS SELECT id, who FROM t",
+        "ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4",
     ] {
         let failure = pair.protected.run(sql).expect_err(sql);
         assert!(
@@ -435,6 +453,10 @@ fn programs_and_foreign_keys_give_no_row_another_tenant(kind: Kind) {
             failure.message
         );
     }
+    pair.protected
+        .must("CREATE ALGORITHM = TEMPTABLE VIEW w AS SELECT id, who AS whom, n FROM t");
+    // no server writes through it
+    assert_eq!(pair.protected.must_fail("UPDATE w SET whom = 2"), 1288);
     pair.protected
         .must("CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET NEW.n = NEW.who");
     pair.protected.must("INSERT INTO p VALUES (1)");
@@ -469,6 +491,9 @@ fn tables_that_are_there_get_keys_of_tenants(kind: Kind) {
     run(&pair, &["--add", "s: eq"]);
     pair.same_result("SELECT id FROM t WHERE s = 'other' ORDER BY id");
     forget_and_reload(&mut pair, &["who=who 3"]);
+    // of nobody, without values
+    pair.same("INSERT INTO t VALUES (1000, NULL, NULL, 5)");
+    run(&pair, &["--rotate"]);
     let rest = "SELECT * FROM t WHERE who <> 'who 3' ORDER BY id";
     pair.same_result(rest);
     assert_eq!(pair.protected.must_fail(all), 1105);
@@ -540,8 +565,9 @@ fn without_the_file_nothing_is_written(kind: Kind) {
 
 fn what_is_forgotten_is_shown_as_null(kind: Kind) {
     let tables =
-        ["CREATE TABLE t (id INT PRIMARY KEY, who INT, s VARCHAR(9) NOT NULL {eq| KEY BY who})"];
-    let Some(mut pair) = pair_with(kind, "forgotten = \"null\"\n", &tables) else {
+        "CREATE TABLE t (id INT PRIMARY KEY, who INT, s VARCHAR(9) NOT NULL {eq| KEY BY who})";
+    let settings = format!("{SETTINGS}forgotten = \"null\"\n");
+    let Some(mut pair) = Pair::with_settings(kind, tables, &settings) else {
         return;
     };
     pair.run("INSERT INTO t VALUES (1, 1, 'one'), (2, 2, 'two'), (3, 1, 'three')");
@@ -552,8 +578,18 @@ fn what_is_forgotten_is_shown_as_null(kind: Kind) {
     assert_eq!(pair.protected.execute_text(rows, ()).unwrap(), shown);
     let sorted = "SELECT id FROM t ORDER BY s DESC, id";
     assert_eq!(pair.protected.text(sorted).unwrap(), "2\n1\n3");
-    let failure = pair.protected.run("UPDATE t SET s = 'x' WHERE id = 1");
-    assert!(failure.unwrap_err().message.contains("OS1112"));
+    // what is changed or computed rests on no NULL that is none
+    for sql in [
+        "UPDATE t SET s = 'x' WHERE id = 1",
+        "UPDATE t SET s = CONCAT(s, 'x')",
+        "SELECT UPPER(s) FROM t",
+        "DELETE FROM t WHERE LENGTH(COALESCE(s, '')) = 0",
+    ] {
+        let failure = pair.protected.run(sql).expect_err(sql);
+        let is_known = failure.message.contains("OS1112") || failure.message.contains("OS1047");
+        assert!(is_known, "{sql}: {}", failure.message);
+    }
+    assert_eq!(pair.protected.text("SELECT COUNT(*) FROM t").unwrap(), "3");
 }
 
 /// `[protect]` gives tables that are made their tenants, and enforces them for those that are there.
@@ -593,4 +629,63 @@ fn the_configuration_says_whose_rows_are(kind: Kind) {
         .unwrap();
     assert_eq!(rows, "two");
     assert_eq!(pair.protected.must_fail("SELECT s FROM t"), 1105);
+}
+
+/// Its value would live on with the new tenant when the one is forgotten that it was sealed for.
+fn a_row_that_somebody_has_moved_is_not_written(kind: Kind) {
+    let tables =
+        ["CREATE TABLE t (id INT PRIMARY KEY, who INT, s VARCHAR(20) {| KEY BY who}, n INT)"];
+    let Some(mut pair) = pair_with(kind, "", &tables) else {
+        return;
+    };
+    pair.run("INSERT INTO t VALUES (1, 1, 'one', 1), (2, 2, 'two', 2), (3, 3, NULL, 3)");
+    let mut behind = pair.behind.connect();
+    behind.must("UPDATE app.t SET who = 2 WHERE id IN (1, 3)");
+    for sql in [
+        "UPDATE t SET s = 'other' WHERE id = 1",
+        "UPDATE t SET s = 'other'",
+        "UPDATE t SET s = 'other', n = 5 WHERE s IS NOT NULL",
+    ] {
+        let failure = pair.protected.run(sql).expect_err(sql);
+        assert!(
+            failure.message.contains("OS1047"),
+            "{sql}: {}",
+            failure.message
+        );
+    }
+    let arguments = ["app.t", "--rotate", "--drop-old"];
+    let said = must_not_migrate(&pair.behind, Some(&pair.proxy), &arguments);
+    assert!(said.contains("another tenant"), "{said}");
+    must_migrate(&pair.behind, Some(&pair.proxy), &["app.t", "--abort"]);
+    pair.protected.must("UPDATE t SET s = 'three' WHERE id = 3");
+    pair.protected.must("DELETE FROM t WHERE id = 1");
+    must_migrate(&pair.behind, Some(&pair.proxy), &arguments);
+    let rows = pair.protected.text("SELECT * FROM t ORDER BY id").unwrap();
+    assert_eq!(rows, "2\t2\ttwo\t2\n3\t2\tthree\t3");
+    assert_one_tenant_each(&tenants_of(&pair, "t", "s", "who"), 1);
+}
+
+fn what_gives_rows_other_tenants_stops_a_migration(kind: Kind) {
+    let Some(mut pair) = pair_with(kind, "", &[]) else {
+        return;
+    };
+    for sql in [
+        "CREATE TABLE p (id INT PRIMARY KEY)",
+        "CREATE TABLE f (id INT PRIMARY KEY, who INT, s TEXT, CONSTRAINT fk FOREIGN KEY (who) \
+         REFERENCES p (id) ON UPDATE CASCADE)",
+        "CREATE TABLE g (id INT PRIMARY KEY, who INT, s TEXT, n INT)",
+        "CREATE TRIGGER g_in BEFORE INSERT ON g FOR EACH ROW SET NEW.n = 1, NEW.who = NEW.who + 1",
+        "CREATE TABLE h (id INT PRIMARY KEY, who INT, s TEXT, n INT)",
+        "CREATE TRIGGER h_in BEFORE INSERT ON h FOR EACH ROW SET NEW.n = NEW.who + 1",
+        "INSERT INTO h VALUES (1, 1, 'one', 0)",
+    ] {
+        pair.protected.must(sql);
+    }
+    let encrypt = |table: &'static str| [table, "--drop-old", "--encrypt", "s: key_by:who"];
+    for (table, by) in [("app.f", "fk"), ("app.g", "g_in")] {
+        let said = must_not_migrate(&pair.behind, Some(&pair.proxy), &encrypt(table));
+        assert!(said.contains(by) && said.contains("KEY BY who"), "{said}");
+    }
+    must_migrate(&pair.behind, Some(&pair.proxy), &encrypt("app.h"));
+    assert_eq!(pair.protected.text("SELECT s, n FROM h").unwrap(), "one\t2");
 }

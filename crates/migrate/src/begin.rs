@@ -31,6 +31,7 @@ use crate::privileges;
 use crate::progress::Progress;
 use crate::reverse::check_reversible;
 use crate::switch::exists;
+use crate::tenants;
 use crate::trigger_catalog;
 use crate::trigger_reach::must_not_see;
 use crate::triggers::Triggers;
@@ -79,6 +80,7 @@ impl Job {
         moves.must_be_alone(&mut control)?;
         cluster::must_suit(&mut control, &state, &old, self.reverse)?;
         must_stay_plain(&mut control, &state, operation, &old)?;
+        tenants::must_be_kept(&state, operation, &old)?;
         self.triggers(&state, &names)
             .must_have_names(&mut control)?;
         let beside = self.named_elsewhere(&mut control, operation, &old)?;

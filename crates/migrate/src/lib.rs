@@ -21,7 +21,7 @@
 //! | `phase`, `locks`, `setup` | how far a migration has come; one at a time; what its rounds need |
 //! | `facts`, `preflight` | what the server says of the table, and what is refused |
 //! | `privileges` | what the account may do |
-//! | `definition`, `sealing` | the new table; values on their way into it |
+//! | `definition`, `sealing`, `tenants` | the new table; values on their way into it; whose rows stay whose |
 //! | `imprint`, `pinned`, `consent` | that the tables are the ones that are meant; what the server may learn |
 //! | `engine` | rounds of changes, with copying and comparing between them |
 //! | `specifications`, `modify` | what stands in `--alter` and `--modify` |
@@ -78,6 +78,7 @@ mod statement;
 mod status;
 mod stragglers;
 mod switch;
+mod tenants;
 mod throttle;
 mod trigger_catalog;
 mod trigger_reach;

@@ -114,6 +114,14 @@ impl Side {
         }
     }
 
+    /// Whose rows are, if its cells have keys of tenants.
+    fn tenant(&self) -> Option<&Tenant> {
+        match &self.form {
+            Form::Plain(_) => None,
+            Form::Sealed(sealed) => sealed.capabilities.tenant.as_ref(),
+        }
+    }
+
     /// What is read of it in `table`: a plain value, or all physical columns.
     fn expressions(&self, table: &str) -> Vec<String> {
         match &self.form {
@@ -448,6 +456,22 @@ impl ColumnChange {
         self.taken(is_value)
     }
 
+    /// An error if the cell that was read is another tenant's than the row: somebody has moved the
+    /// row. Its value would live on when the one is forgotten that it was sealed for.
+    fn must_be_of(&self, cells: &[Cell], tenant: Option<TenantId>) -> Reason<()> {
+        let is_one = self.from.tenant() == self.to.tenant();
+        let Some(Some(cell)) = cells.first().filter(|_| is_one) else {
+            return Ok(());
+        };
+        match cell_tenant(cell) == tenant {
+            true => Ok(()),
+            false => Err(format!(
+                "a row's cell in column {} is another tenant's than the row says: find out who has moved it",
+                self.name
+            )),
+        }
+    }
+
     fn taken(&self, is_value: bool) -> Reason<bool> {
         match is_value || self.takes_null {
             true => Ok(is_value),
@@ -573,7 +597,8 @@ impl Transform for Resealing {
 
     fn compute(&self, mut inputs: &[Cell], out: &mut String) -> Reason<()> {
         let mut payload = Vec::new();
-        let tenant = self.tenant(inputs)?;
+        let row = inputs;
+        let mut tenant = None;
         for (n, column) in self.columns.iter().enumerate() {
             let (cells, rest) = inputs
                 .split_at_checked(column.from.names().len())
@@ -581,6 +606,12 @@ impl Transform for Resealing {
             inputs = rest;
             payload.clear();
             let is_value = column.payload(cells, &mut payload)?;
+            if is_value && column.to.tenant().is_some() {
+                // a row without values may be nobody's
+                let id = self.tenant(row)?;
+                column.must_be_of(cells, id)?;
+                tenant = id;
+            }
             if n > 0 {
                 out.push(',');
             }
@@ -601,7 +632,7 @@ impl Transform for Resealing {
 
     fn agrees(&self, mut inputs: &[Cell], mut stored: &[Cell]) -> Reason<bool> {
         let (mut before, mut after) = (Vec::new(), Vec::new());
-        let tenant = self.tenant(inputs)?;
+        let row = inputs;
         for column in &self.columns {
             let short = "a row is too short";
             let (cells, rest) = inputs
@@ -621,8 +652,9 @@ impl Transform for Resealing {
             let Form::Sealed(sealed) = &column.to.form else {
                 continue;
             };
-            let is_tenants = |cell: &Vec<u8>| cell_tenant(cell) == tenant;
-            if sealed.capabilities.tenant.is_some() && !there[0].iter().all(is_tenants) {
+            if let (Some(_), Some(cell)) = (&sealed.capabilities.tenant, &there[0])
+                && cell_tenant(cell) != self.tenant(row)?
+            {
                 return Ok(false);
             }
             let agree = match is_value {

@@ -15,8 +15,9 @@ use std::sync::Arc;
 use onionskin_schema::{Table, Tenant, same_name};
 
 use crate::errors::{self, Refusal};
+use crate::lex::Token;
 use crate::plan::{Action, ColumnUse, Effect, Piece, ScratchWrite, Text};
-use crate::planner::{Planned, Planner, refuse};
+use crate::planner::{Planned, Planner, identifier, refuse};
 use crate::scope::Scope;
 
 impl Planner<'_> {
@@ -78,6 +79,28 @@ pub(crate) fn check_assigned(scope: &Scope, plain: &[String]) -> Planned<()> {
         }
     }
     Ok(())
+}
+
+/// Refuses a view by which rows could get another tenant: one that shows the tenant's column of such
+/// a table, and that servers write through. Of a view without protected columns nobody could tell.
+pub(crate) fn check_view(sql: &[u8], tokens: &[Token], near: &[Arc<Table>]) -> Planned<()> {
+    let is_computed = tokens
+        .windows(3)
+        .any(|w| w[0].is_word(sql, "algorithm") && w[1].is(b'=') && w[2].is_word(sql, "temptable"));
+    if is_computed {
+        return Ok(());
+    }
+    let shows = |table: &&Arc<Table>| {
+        let is_named = |t: &Token| identifier(sql, t).is_some_and(|name| says_tenant(table, &name));
+        table.tenant().is_some() && tokens.iter().any(|t| t.is(b'*') || is_named(t))
+    };
+    match near.iter().find(shows) {
+        Some(table) => {
+            let about = "a view that shows whose rows are, without ALGORITHM = TEMPTABLE";
+            Err(unknown(table, about))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Refuses changes by way of the scratch engine, but for deletions.

@@ -97,9 +97,10 @@ impl Capabilities {
     /// `range:N` or `like`; or `key_by:…`. False if it is none, or a second word of one kind.
     pub fn take_word(&mut self, word: &str) -> bool {
         if let Some(tenant) = word.strip_prefix(KEY_BY) {
-            let is_first = self.tenant.is_none();
-            self.tenant = Tenant::parse(tenant);
-            return is_first && self.tenant.is_some();
+            let read = Tenant::parse(tenant).filter(|_| self.tenant.is_none());
+            let is_read = read.is_some();
+            self.tenant = self.tenant.take().or(read);
+            return is_read;
         }
         let (kind, bits) = match word.split_once(':') {
             None => (word, None),

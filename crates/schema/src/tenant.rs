@@ -4,9 +4,11 @@
 //! tenant: a person, a customer, a branch. When the tenant's secret is destroyed, none of its cells
 //! opens any more, wherever they lie. The tenant is what a plain column of the row says.
 
+use std::hash::{Hash, Hasher};
+
 use onionskin_value::{Kind, SqlType};
 
-use crate::folding::folded;
+use crate::folding::{folded, same_name};
 use crate::quote::identifier;
 
 /// How the word begins that names it in lists of capabilities: `key_by:tenant_id`, or
@@ -20,13 +22,27 @@ pub const TENANT_CELLS: u8 = 3;
 const LONGEST_NAME: usize = 32;
 
 /// The column that says whose a row is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Eq)]
 pub struct Tenant {
     /// The plain column.
     pub column: String,
     /// The kind of tenant: rows of several tables belong to the same one where kind and value are
     /// the same.
     pub name: String,
+}
+
+/// Letter case does not count in the column's name.
+impl PartialEq for Tenant {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && same_name(&self.column, &other.column)
+    }
+}
+
+impl Hash for Tenant {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+        folded(&self.column).hash(state);
+    }
 }
 
 impl Tenant {

@@ -69,6 +69,7 @@ fn defined<'a>(
 ) -> Planned<Decided<'a>> {
     let sql = request.sql;
     let word = |w: &str| tokens.iter().position(|t| t.is_word(sql, w));
+    crate::tenant::check_view(sql, &tokens, &near)?;
     let (Some(view), Some(at)) = (word("view"), word("as")) else {
         return NotUnderstood::View.refuse();
     };

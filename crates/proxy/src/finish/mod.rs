@@ -275,7 +275,7 @@ impl Session {
         match step {
             Step::Row => {
                 arena.kept.row()?;
-                opener.cells(
+                opener.shown_cells(
                     self.server.connection.last_payload(),
                     &self.shared.config.keys,
                     |_, cell| arena.push(cell),

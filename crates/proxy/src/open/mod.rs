@@ -406,11 +406,33 @@ impl Opener {
     }
 
     /// The cells of a row for tier 2: payloads where they open, raw cells elsewhere. `each` gets
-    /// the column's number and `None` for NULL.
+    /// the column's number and `None` for NULL. A cell whose tenant is forgotten is an error,
+    /// whatever is shown of it: no change is to rest on a NULL that is none.
     pub fn cells(
         &mut self,
         packet: &[u8],
         keys: &KeySet,
+        each: impl FnMut(usize, Option<&[u8]>) -> Outcome<()>,
+    ) -> Outcome<()> {
+        self.each_cell(packet, keys, false, each)
+    }
+
+    /// The same for rows that the client is shown: cells whose tenants are forgotten may be NULL.
+    pub fn shown_cells(
+        &mut self,
+        packet: &[u8],
+        keys: &KeySet,
+        each: impl FnMut(usize, Option<&[u8]>) -> Outcome<()>,
+    ) -> Outcome<()> {
+        self.each_cell(packet, keys, true, each)
+    }
+
+    #[inline]
+    fn each_cell(
+        &mut self,
+        packet: &[u8],
+        keys: &KeySet,
+        may_be_null: bool,
         mut each: impl FnMut(usize, Option<&[u8]>) -> Outcome<()>,
     ) -> Outcome<()> {
         let Opener {
@@ -427,7 +449,10 @@ impl Opener {
                     (Some(column), Some(cell)) => {
                         column.must_be_clear()?;
                         payload.clear();
-                        let shown = column.open_or_null(keys, cell, order, payload)?;
+                        let shown = match may_be_null {
+                            true => column.open_or_null(keys, cell, order, payload)?,
+                            false => column.open(keys, cell, order, payload).map(|()| true)?,
+                        };
                         column.opened += 1;
                         each(n, shown.then_some(payload.as_slice()))
                     }

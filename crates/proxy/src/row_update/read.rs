@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use onionskin_crypt::TenantId;
+use onionskin_crypt::{TenantId, cell_tenant};
 use onionskin_physical::tenant_id;
 use onionskin_plan::{NewValue, OpenFrom, ResultItem, RowUpdate, Source, errors};
 use onionskin_value::{Charset, Context, Input, Kind, Operator, Stored, add_sub};
@@ -110,13 +110,16 @@ impl Session {
                     };
                     key_literal(cell, key_kinds[n], charset, &mut row.condition)?;
                     if update.tenant == Some(n) {
-                        row.tenant = tenant_of(keyed, update, cell, charset);
+                        row.tenant = tenant_of(keyed, update, cell, charset)?;
                     }
                 } else if n < assigned {
                     old.push(cell.map(<[u8]>::to_vec));
                 }
                 Ok(())
             })?;
+            if update.tenant.is_some() {
+                must_be_of_tenant(keyed, update, &row, packet)?;
+            }
             if update.single_row.is_some() {
                 let mut cells = TextRow::new(packet);
                 cells.raw_cells(key_columns).map_err(Failure::Backend)?;
@@ -323,16 +326,47 @@ fn tenant_of(
     update: &RowUpdate,
     cell: &[u8],
     charset: Option<Charset>,
-) -> Option<TenantId> {
-    let table = &keyed.plan.columns[update.assign.first()?.column].table;
-    let tenant = table.tenant()?;
-    let ty = table.column(&tenant.column)?.sql_type?;
+) -> Outcome<Option<TenantId>> {
+    let column = update.assign.first().map(|a| &keyed.plan.columns[a.column]);
+    let said = column.and_then(|used| {
+        let tenant = used.table.tenant()?;
+        Some((tenant, used.table.column(&tenant.column)?.sql_type?))
+    });
+    let Some((tenant, ty)) = said else {
+        return Ok(None);
+    };
     let is_text = matches!(ty.kind, Kind::Char { .. } | Kind::VarChar { .. });
     let is_utf8 = matches!(charset, Some(Charset::Utf8mb4 | Charset::Utf8mb3));
     if is_text && !is_utf8 {
-        return None;
+        let about =
+            "character_set_results, which has to be utf8mb4 where a text says whose a row is";
+        return Err(Failure::refused(&errors::CHARACTER_SET, about));
     }
-    tenant_id(keyed.keys.tenants(), tenant, &ty, cell)
+    Ok(tenant_id(keyed.keys.tenants(), tenant, &ty, cell))
+}
+
+/// Refuses a row whose cells are another tenant's than it says: somebody has moved the row, past the
+/// proxy. Its values would live on with the new tenant when theirs is forgotten.
+fn must_be_of_tenant(
+    keyed: &KeyedPlan,
+    update: &RowUpdate,
+    row: &Row,
+    packet: &[u8],
+) -> Outcome<()> {
+    let cells = TextRow::new(packet).skip(update.key.len());
+    for (cell, assign) in cells.zip(&update.assign) {
+        let used = &keyed.plan.columns[assign.column];
+        let protection = used.column().protection.as_ref();
+        let is_keyed = protection.is_some_and(|p| p.capabilities.tenant.is_some());
+        let Some(cell) = cell.map_err(Failure::Backend)?.filter(|_| is_keyed) else {
+            continue;
+        };
+        if cell_tenant(cell) != row.tenant {
+            let about = format!("{used}: a cell of another tenant than its row says");
+            return Err(Failure::refused(&errors::TENANT, about));
+        }
+    }
+    Ok(())
 }
 
 fn is_fixed_binary(keyed: &KeyedPlan, column: usize) -> bool {

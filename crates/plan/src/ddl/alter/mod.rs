@@ -361,6 +361,9 @@ impl<'a> Alteration<'a> {
         };
         tenant::check_element(r, spec.tokens.clone(), said)?;
         let mut s = Reader::over(r.request, r.tokens, spec.tokens.clone());
+        if s.is("convert") {
+            return Err(tenant::unchangeable(said));
+        }
         let changes = ["drop", "rename", "alter", "modify", "change"];
         if !changes.iter().any(|word| s.eat(word)) {
             return Ok(());
@@ -385,6 +388,14 @@ impl<'a> Alteration<'a> {
                 ty: column.sql_type,
             })
         };
+        let mut said = self.new_columns.iter();
+        let is_said = said.any(|column| column.capabilities.tenant.is_some());
+        if is_said && table.tenant().is_none() {
+            // what gives rows another tenant there is looked at by a migration
+            let about = "KEY BY in a table that has none: add the column without it, and run \
+                         onionskin migrate TABLE --add \"COLUMN: key_by:TENANT\"";
+            return Err(refused(about));
+        }
         if !self.new_columns.is_empty() {
             tenant::tenant(&self.new_columns, Some(table), found)?;
         }

@@ -85,9 +85,12 @@ pub(super) fn check(
 /// Refuses a program that may give a row another tenant: its cells would stay under the key of the
 /// one before. A comparison in a condition looks the same, and is refused beside such a statement.
 fn must_keep_tenants(r: &Reader, near: &[Arc<Table>]) -> Planned<()> {
+    // a procedure may give its arguments other values
+    let calls = r.tokens.iter().any(|t| t.is_word(r.sql, "call"));
     let assigns = |at: usize| {
         let behind_row = at >= 2 && r.is_sign_at(at - 1, b'.');
-        (r.updates || behind_row) && (r.is_sign_at(at + 1, b'=') || r.is_sign_at(at + 1, b':'))
+        let is_given = r.is_sign_at(at + 1, b'=') || r.is_sign_at(at + 1, b':');
+        (r.updates || behind_row) && is_given || behind_row && calls
     };
     for (at, token) in r.tokens.iter().enumerate() {
         let Some(name) = identifier(r.sql, token).filter(|_| assigns(at)) else {
