@@ -513,7 +513,7 @@ fn tables_that_are_there_get_keys_of_tenants(kind: Kind) {
     run(&pair, &["--drop", "s: key_by:who"]);
     pair.same_result(rest);
     assert!(tenants_of(&pair, "t", "s", "who").len() > 400);
-    let header = "SELECT DISTINCT HEX(LEFT(s$enc, 1)) FROM app.t";
+    let header = "SELECT DISTINCT HEX(LEFT(s$enc, 1)) FROM app.t WHERE s$enc IS NOT NULL";
     assert_eq!(pair.behind.connect().text(header).unwrap(), "11");
     run(&pair, &["--add", "s: key_by:who"]);
     assert_eq!(pair.behind.connect().text(header).unwrap(), "31");
