@@ -591,7 +591,8 @@ fn what_is_forgotten_is_shown_as_null(kind: Kind) {
     assert_eq!(pair.protected.text("SELECT COUNT(*) FROM t").unwrap(), "3");
 }
 
-/// `[protect]` gives tables that are made their tenants, and enforces them for those that are there.
+/// `[protect]` gives tables that are made their tenants, and enforces them for those that are
+/// there.
 fn the_configuration_says_whose_rows_are(kind: Kind) {
     let sections = "enforce = true\n[protect.\"app.*\"]\nwho = [\"plain\"]\nid = [\"plain\"]\n\
                     \"*\" = [\"eq\", \"key_by:who=person\"]\n";

@@ -9,8 +9,8 @@ use crate::foreign_catalog::same;
 use crate::operation::Operation;
 use crate::statement::{Token, read};
 
-/// An error if rows of a table with KEY BY get another tenant by the server: by a foreign key, or by
-/// a trigger. Their cells would stay the earlier one's.
+/// An error if rows of a table with KEY BY get another tenant by the server: by a foreign key, or
+/// by a trigger. Their cells would stay the earlier one's.
 pub(crate) fn must_be_kept(state: &State, operation: &Operation, old: &Facts) -> Result<()> {
     let mut after = Capabilities::default();
     let words = operation.protected_after(&old.logical)?.into_values();

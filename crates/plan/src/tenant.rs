@@ -81,8 +81,9 @@ pub(crate) fn check_assigned(scope: &Scope, plain: &[String]) -> Planned<()> {
     Ok(())
 }
 
-/// Refuses a view by which rows could get another tenant: one that shows the tenant's column of such
-/// a table, and that servers write through. Of a view without protected columns nobody could tell.
+/// Refuses a view by which rows could get another tenant: one that shows the tenant's column of
+/// such a table, and that servers write through. Of a view without protected columns nobody could
+/// tell.
 pub(crate) fn check_view(sql: &[u8], tokens: &[Token], near: &[Arc<Table>]) -> Planned<()> {
     let is_computed = tokens
         .windows(3)

@@ -345,8 +345,8 @@ fn tenant_of(
     Ok(tenant_id(keyed.keys.tenants(), tenant, &ty, cell))
 }
 
-/// Refuses a row whose cells are another tenant's than it says: somebody has moved the row, past the
-/// proxy. Its values would live on with the new tenant when theirs is forgotten.
+/// Refuses a row whose cells are another tenant's than it says: somebody has moved the row, past
+/// the proxy. Its values would live on with the new tenant when theirs is forgotten.
 fn must_be_of_tenant(
     keyed: &KeyedPlan,
     update: &RowUpdate,
