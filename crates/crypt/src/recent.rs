@@ -6,9 +6,6 @@ use parking_lot::RwLock;
 
 use crate::TenantId;
 
-/// Tenants that are kept.
-pub(crate) const KEPT_TENANTS: usize = 1024;
-
 /// Values of few tenants, in two halves. What is asked for of the old half moves to the young one;
 /// when that is full, the old half is dropped and the young one grows old. So what is asked for
 /// again and again stays.
@@ -17,13 +14,17 @@ pub(crate) struct Recent<V>(RwLock<Halves<V>>);
 struct Halves<V> {
     young: HashMap<TenantId, V>,
     old: HashMap<TenantId, V>,
+    /// Of each.
+    most: usize,
 }
 
-impl<V> Default for Recent<V> {
-    fn default() -> Self {
+impl<V> Recent<V> {
+    /// Keeps values of so many tenants at most.
+    pub(crate) fn of(tenants: usize) -> Self {
         Self(RwLock::new(Halves {
             young: HashMap::new(),
             old: HashMap::new(),
+            most: tenants / 2,
         }))
     }
 }
@@ -61,7 +62,7 @@ impl<V: Clone> Recent<V> {
 
 impl<V> Halves<V> {
     fn keep(&mut self, tenant: TenantId, value: V) {
-        if self.young.len() >= KEPT_TENANTS / 2 {
+        if self.young.len() >= self.most {
             self.old = mem::take(&mut self.young);
         }
         self.young.insert(tenant, value);

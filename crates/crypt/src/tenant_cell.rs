@@ -35,6 +35,8 @@ use crate::{
 
 const SALT: &[u8] = b"onionskin/1 tenant cells";
 const COLUMN_KEY_LEN: usize = 32;
+/// Tenants whose keys are kept for each column, about a kilobyte each.
+const KEPT_TENANTS: usize = 1024;
 const HEADER_LEN: usize = CELL_HEADER_LEN + TENANT_ID_LEN;
 const AAD_LEN: usize = AAD_LABEL.len() + HEADER_LEN + 8;
 
@@ -45,7 +47,6 @@ pub(crate) struct TenantSealer {
     table: [u8; 8],
     column_key: Box<[u8; COLUMN_KEY_LEN]>,
     tenants: Option<Arc<dyn TenantSecrets>>,
-    /// About a kilobyte for each tenant.
     recent: Recent<Arc<CellKeys>>,
 }
 
@@ -60,13 +61,13 @@ impl TenantSealer {
             table: id.table,
             column_key,
             tenants: None,
-            recent: Recent::default(),
+            recent: Recent::of(KEPT_TENANTS),
         }
     }
 
     pub(crate) fn set_tenants(&mut self, tenants: Arc<dyn TenantSecrets>) {
         self.tenants = Some(tenants);
-        self.recent = Recent::default();
+        self.recent = Recent::of(KEPT_TENANTS);
     }
 
     /// Appends the cell of `payload`, which the caller has charged.
@@ -203,7 +204,7 @@ impl KeySource for OfTenant {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CellFormat, ColumnCipher, DataKey, TenantTree, recent::KEPT_TENANTS};
+    use crate::{CellFormat, ColumnCipher, DataKey, TenantTree};
 
     #[test]
     fn keys_of_few_tenants_are_kept() {

@@ -34,6 +34,9 @@ const INPUT_LEN: usize = LABEL.len() + 1 + 8 + TENANT_SECRET_LEN;
 /// Steps from the root to a leaf.
 const DEPTH: u8 = 64;
 
+/// Tenants whose secrets are kept, about a hundred bytes each.
+const KEPT_SECRETS: usize = 1 << 16;
+
 /// The secret of a node. Boxed, so that no copy stays where the map had it; wiped when dropped.
 type NodeSecret = Box<Zeroizing<[u8; TENANT_SECRET_LEN]>>;
 
@@ -55,7 +58,7 @@ impl TenantTree {
         root.zeroize();
         Self {
             nodes: BTreeMap::from([(0, (0, secret))]),
-            recent: Recent::default(),
+            recent: Recent::of(KEPT_SECRETS),
         }
     }
 
@@ -140,7 +143,7 @@ impl TenantTree {
         let node = |((path, depth), secret)| (path, (depth, boxed(secret)));
         Some(Self {
             nodes: places.into_iter().zip(chunks).map(node).collect(),
-            recent: Recent::default(),
+            recent: Recent::of(KEPT_SECRETS),
         })
     }
 }
