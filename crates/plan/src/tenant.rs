@@ -22,7 +22,7 @@ use crate::scope::Scope;
 
 impl Planner<'_> {
     /// What stands before the cells of a new row of this table, which consists of these pieces by
-    /// the names of physical columns. `None`: the table has no KEY BY.
+    /// the names of physical columns: nothing if the table has no KEY BY.
     pub(crate) fn tenant_of_row(&mut self, table: &Arc<Table>, row: &[(String, Text)]) -> Text {
         let Some(tenant) = table.tenant() else {
             return Text::new();

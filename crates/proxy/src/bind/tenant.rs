@@ -1,4 +1,4 @@
-//! Whose a row is: see [`Tenant`].
+//! Whose a new row is, by the value that it gives the tenant's column.
 
 use onionskin_physical::tenant_id;
 use onionskin_plan::Piece;

@@ -320,7 +320,7 @@ impl Session {
     }
 }
 
-/// Whose a row is, by the column that tells it. A text has to be one of UTF-8.
+/// Whose a row is, by the tenant's column. A text has to come in UTF-8.
 fn tenant_of(
     keyed: &KeyedPlan,
     update: &RowUpdate,
